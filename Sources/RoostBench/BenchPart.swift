@@ -1,4 +1,4 @@
-/// A part that `roost bench` can measure, or several together.
+/// A part that `roost bench` can measure, or several of them.
 package struct BenchPart {
     let benchmarks: [any Benchmark]
 
@@ -16,7 +16,7 @@ package struct BenchPart {
         package static let clusterSockets = 1000
     }
 
-    /// - Parameter hasPeers: Whether the same load runs on Redis, NATS and mosquitto too, those of them that are installed.
+    /// - Parameter hasPeers: Whether the same load also runs on those of Redis, NATS and mosquitto that are installed.
     package static func fanout(sockets: Int = Standard.fanoutSockets, hasPeers: Bool = false) -> BenchPart {
         .init(FanoutBenchmark(socketCount: sockets, hasPeers: hasPeers))
     }
@@ -29,7 +29,7 @@ package struct BenchPart {
     package static func start(messages: Int = Standard.startMessages) -> BenchPart { .init(StartBenchmark(messageCount: messages)) }
     package static var history: BenchPart { .init(HistoryBenchmark()) }
     package static var messages: BenchPart { .init(MessageFieldsBenchmark(), MessagePagesBenchmark()) }
-    /// A quarter of the sockets watches what the others do, 50 at most.
+    /// A quarter of the sockets watch the actions of the others, 50 at most.
     package static let liveSocketsMin = 4
 
     package static func live(sockets: Int = Standard.idleSockets) -> BenchPart {
@@ -50,14 +50,14 @@ package struct BenchPart {
         .init(BackupBenchmark(messageCount: messages))
     }
 
-    /// The parts that run in minutes and need nothing besides this program.
+    /// The parts that run in minutes and need only this program.
     package static var all: BenchPart {
         BenchPart(of: [
             .fanout(), .send, .latency, .idle(), .start(), .history, .messages, .live(), .resume, .channels, .sdk, .effects(),
         ])
     }
 
-    /// The channels of the other parts have as many members together.
+    /// The channels of the other parts have this many members in total.
     package static let clusterSocketsMin = 150
 
     /// The parts of the cluster benchmark.
@@ -70,8 +70,8 @@ package struct BenchPart {
     /// - Parameters:
     ///   - database: The URL of a PostgreSQL database; nil to start a server.
     ///   - bus: The URL of a NATS server; nil to start one.
-    ///   - seconds: Of each measurement; nil for as long as the scale says.
-    ///   - idle: Connections that do nothing; nil for as many as the scale says.
+    ///   - seconds: The length of each measurement; nil for the scale's.
+    ///   - idle: The number of idle connections; nil for the scale's.
     package static func cluster(
         _ parts: [ClusterPart], database: String?, bus: String?, seconds: Double?, sockets: Int, idle: Int?
     ) throws -> BenchPart {

@@ -4,7 +4,7 @@ import RoostServer
 
 /// One call of `roost bench`: where and how long it measures, and where it reports progress.
 package struct BenchRun {
-    /// Times that two builds are measured each, by turns.
+    /// How often each of two builds is measured, alternating.
     private static let rounds = 5
 
     private let parent: URL
@@ -12,12 +12,12 @@ package struct BenchRun {
     private let progress: (String) -> Void
 
     /// - Parameters:
-    ///   - directory: On the disk to measure. Each benchmark makes a directory in it and removes it.
+    ///   - directory: On the disk to measure. Each benchmark makes a directory in it and removes it again.
     ///   - progress: Called with a line for the user.
     package init(in directory: String, scale: BenchScale, progress: @escaping (String) -> Void) {
         parent = URL(filePath: directory)
         self.scale = scale
-        // As in a server: the floors are made from the same SQLite.
+        // As in a server: the floors use the same SQLite.
         ProcessMemory.leaveSQLiteUncounted()
         self.progress = progress
     }
@@ -35,9 +35,9 @@ package struct BenchRun {
         return Report(version: RoostVersion.current, machine: try machine(), sections: sections)
     }
 
-    /// Measures this build and another by turns, so that what the machine does meanwhile touches both.
+    /// Measures this build and another, alternating, so that other activity of the machine affects both.
     ///
-    /// Throws when none of the parts can be compared.
+    /// Throws if none of the parts can be compared.
     package func compare(_ parts: [BenchPart], with program: String) async throws -> ComparisonReport {
         let benchmarks = parts.flatMap(\.benchmarks).compactMap { $0 as? any ComparableBenchmark }
         guard !benchmarks.isEmpty else {

@@ -6,12 +6,12 @@ protocol Benchmark {
     func figures(in directory: URL, scale: BenchScale) async throws -> [Figure]
 }
 
-/// How long and on how much a benchmark measures.
+/// How long a benchmark measures, and on how much data.
 package enum BenchScale: Sendable {
-    /// As the figures of the documentation are measured.
+    /// For the figures of the documentation.
     case full
     case quick
-    /// To see that it works, not how fast.
+    /// Checks that it works, not how fast.
     case smoke
 
     func pick<T>(_ full: T, quick: T, smoke: T) -> T {
@@ -22,8 +22,8 @@ package enum BenchScale: Sendable {
         }
     }
 
-    /// Of the disk alone.
+    /// Of the probe of the disk alone.
     var probeSeconds: Double { pick(1, quick: 1, smoke: 0.1) }
-    /// Of load before what is measured.
+    /// Of the load before the measurement.
     var warmUpSeconds: Double { pick(0.5, quick: 0.5, smoke: 0.1) }
 }

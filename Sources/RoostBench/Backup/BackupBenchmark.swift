@@ -3,9 +3,9 @@ import RoostAPI
 import RoostCore
 import RoostServer
 
-/// Measures what senders notice of a backup, and checks that the restored database equals the original.
+/// Measures how a backup affects senders, and checks that the restored database equals the original.
 ///
-/// Senders keep one pace, with a backup and without one by turns. The floor is the time without.
+/// Senders keep one pace, alternating between a backup and none. The floor is the time without one.
 struct BackupBenchmark: Benchmark {
     static let name = "backup"
     var messageCount = 1_000_000
@@ -42,13 +42,13 @@ struct BackupBenchmark: Benchmark {
             seconds.append(Double(Clock.now() - start) / 1e9)
             try load.run(loop, into: &without, seconds: max(0.3, seconds[round]))
         }
-        // The last backup is of a server at rest: it must be the same to the last row.
+        // The last backup is of an idle server: it must match to the last row.
         let quiet = directory.appending(path: "backup-at-rest")
         try load.run(loop, into: &warm, seconds: 0)
         let backup = try BackupProcess(of: data, in: quiet, log: directory)
         try loop.run(timeout: 600) { backup.hasEnded }
         try backup.requireSuccess()
-        // Before anybody leaves: it would store when they were last there.
+        // Before the clients disconnect: the server would then store when they were last online.
         server.kill()
         loop.closeAll()
 
@@ -88,7 +88,7 @@ struct BackupBenchmark: Benchmark {
     }
 }
 
-/// `roost backup`, as an operator calls it.
+/// `roost backup`, run as an operator runs it.
 private final class BackupProcess {
     private let process: ChildProcess
     private let errors: URL

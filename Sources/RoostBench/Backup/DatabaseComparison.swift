@@ -5,7 +5,7 @@ import GRDBSQLite
 final class DatabaseComparison {
     private var connection: OpaquePointer?
 
-    /// - Parameters: the data directories of the original and of what was restored.
+    /// - Parameters: The data directories of the original and of the restored server.
     init(_ original: URL, _ restored: URL) throws {
         let path = original.appending(path: "roost.sqlite").path
         guard sqlite3_open_v2(path, &connection, SQLITE_OPEN_READONLY, nil) == SQLITE_OK else { throw failure() }
@@ -14,12 +14,12 @@ final class DatabaseComparison {
 
     deinit { sqlite3_close(connection) }
 
-    /// Every row of every table, looked for on both sides.
+    /// Counts every row of every table, looked up on both sides.
     func differences() throws -> (rows: Int, different: Int) {
         var (rows, different) = (0, 0)
         for table in Set(try tables(of: "main")).union(try tables(of: "restored")).sorted() {
             let name = Self.quoted(table)
-            // A restored database belongs to another server: it has an epoch of its own.
+            // A restored database belongs to another server: it has its own epoch.
             let kept = table == "settings" ? "WHERE name <> 'epoch'" : ""
             rows += try number("SELECT COUNT(*) FROM main.\(name)")
             for (left, right) in [("main", "restored"), ("restored", "main")] {
@@ -30,8 +30,8 @@ final class DatabaseComparison {
         return (rows, different)
     }
 
-    /// Messages of a copy that was made while others were sent: each is as in the original, none is missing below a channel's newest, and there
-    /// are as many as there must be.
+    /// Compares the messages of a copy made during sends: each must be as in the original, none missing below a channel's newest, and at least
+    /// `least` of them there.
     func missingMessages(least: Int) throws -> Int {
         let different = try number("SELECT COUNT(*) FROM (SELECT * FROM restored.messages EXCEPT SELECT * FROM main.messages)")
         let count = try number("SELECT COUNT(*) FROM restored.messages")

@@ -4,16 +4,16 @@ import RoostCore
 
 /// Measures the delivery of a message to every member's socket: at saturation, where messages share writes, and for one message alone.
 ///
-/// The floor writes the same bytes to as many plain sockets from a process that does nothing else: in writes that hold as many messages
-/// as the server's did, and in writes of one message.
+/// The floor writes the same bytes to the same number of plain sockets from a process that does nothing else: in writes with as many messages as
+/// the server's had, and in writes of one message.
 struct FanoutBenchmark: Benchmark {
     static let name = "fanout"
     var socketCount = 1000
-    /// Messages that the sender has under way at saturation.
+    /// The sender's messages under way at saturation.
     private let window = 64
-    /// The same, where fewer messages find one another in a write.
+    /// The same, for fewer messages per write.
     private let smallWindow = 16
-    /// Whether other servers are measured beside it.
+    /// Whether other servers are measured too.
     var hasPeers = false
     private let channel = "fanout"
 
@@ -68,9 +68,9 @@ struct FanoutBenchmark: Benchmark {
         ] + peers
     }
 
-    /// The same load on other servers, those that are installed, with as many bytes for a delivery.
+    /// Runs the same load on the other servers that are installed, with the same number of bytes per delivery.
     ///
-    /// - Parameter some: This server with the small window, of which Redis is a floor.
+    /// - Parameter some: This server with the small window, for which Redis is a floor.
     private func peers(
         in directory: URL, beside some: FanoutLoad.Measurement, bytes: Int, _ scale: BenchScale
     ) throws -> [Figure] {
@@ -97,7 +97,7 @@ struct FanoutBenchmark: Benchmark {
         return figures
     }
 
-    /// The floor with as many messages in a write as the server had.
+    /// The floor with as many messages per write as the server had.
     private func coalescedFloor(_ measurement: FanoutLoad.Measurement, sockets: Int, seconds: Double) throws -> Double {
         let perWrite = max(1, measurement.messagesPerWrite)
         let bytes = Int(measurement.bytesPerDelivery * perWrite)

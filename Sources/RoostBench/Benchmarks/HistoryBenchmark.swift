@@ -2,8 +2,8 @@ import Foundation
 import RoostAPI
 import RoostCore
 
-/// Measures a page anywhere in a long history, and a call that reads next to nothing, which costs what every call does. The floor of a page is SQLite
-/// alone, which steps through the same rows and reads their columns.
+/// Measures a page anywhere in a long history, and a call that reads next to nothing, which shows the cost common to all calls. The floor of a page
+/// is SQLite alone, stepping through the same rows and reading their columns.
 struct HistoryBenchmark: Benchmark {
     static let name = "history"
     private let pageSize = 50
@@ -56,7 +56,7 @@ struct HistoryBenchmark: Benchmark {
         var pages: Histogram
     }
 
-    /// Asks for pages of 50 before random places for some seconds, over the first socket.
+    /// Requests pages of 50 before random places for some seconds, over the first socket.
     func measure(_ loop: LoadLoop, _ server: BenchServer, newest: Int, window: Int, seconds: Double) throws -> Measurement {
         let socket = loop.sockets[0]
         var askedAt: [Int: UInt64] = [:]

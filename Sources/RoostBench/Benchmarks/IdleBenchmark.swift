@@ -2,7 +2,7 @@ import Foundation
 import RoostAPI
 import RoostCore
 
-/// Measures the memory of an idle connection. Each has a user of its own, who is a member of one channel of a hundred.
+/// Measures the memory of an idle connection. Each has its own user, who is a member of one channel of a hundred.
 struct IdleBenchmark: Benchmark {
     static let name = "idle"
     var socketCount = 10_000

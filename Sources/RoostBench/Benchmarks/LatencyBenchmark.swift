@@ -1,11 +1,11 @@
 import Foundation
 import RoostAPI
 
-/// How late acknowledgements come at a steady pace, from the median to the very last: what a checkpoint, or anything else that holds up the
-/// lane, costs those who send meanwhile.
+/// The delay of acknowledgements at a steady pace, from the median to the maximum: how a checkpoint, or anything else that holds up the lane,
+/// delays concurrent senders.
 ///
-/// The floor is the machine alone: one write and fdatasync at the same pace, each from when it was due. Goals are given in fdatasyncs of the disk, which is
-/// measured before and after.
+/// The floor is the machine alone: one write and fdatasync at the same pace, each timed from when it was due. Goals are given in fdatasyncs of the
+/// disk, which is measured before and after.
 struct LatencyBenchmark: Benchmark {
     static let name = "latency"
     private let channelCount = 50

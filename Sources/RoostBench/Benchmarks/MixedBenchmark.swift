@@ -2,8 +2,8 @@ import Foundation
 import RoostAPI
 import RoostCore
 
-/// What an app does all at once: 2,000 connected users in 200 channels of 50 send, mark as read and open channels. The cost of a message is
-/// that of everything that came with it, 50 deliveries among them.
+/// An app's mixed load: 2,000 connected users in 200 channels of 50 send, mark as read and open channels. The cost of a message includes everything
+/// that goes with it, 50 deliveries among them.
 struct MixedBenchmark: Benchmark {
     static let name = "mixed"
     private let memberCount = 50
@@ -13,7 +13,7 @@ struct MixedBenchmark: Benchmark {
         let channelCount = userCount / 10
         try OpenFiles.require(sockets: userCount)
         let users = (0..<userCount).map { UserID("user-\($0)") }
-        // Each channel has other members, and each user is in five channels or so.
+        // Each channel has other members, and each user is in about five channels.
         let channels = (0..<channelCount).map { channel in
             (id: ChannelID("channel-\(channel)"), members: (0..<memberCount).map { (channel * 37 + $0) % userCount })
         }

@@ -34,7 +34,7 @@ struct ResumeBenchmark: Benchmark {
         let before = server.usage
         for round in 1...rounds {
             let start = Clock.now()
-            // An offline client keeps its positions, so every round requests the same.
+            // An offline client keeps its positions, so every round requests the same events.
             try loop.sockets[0].call(Resume(after: held.user, channels: held.channels))
             try loop.run(timeout: 30) { answered == round }
             times.record(answeredAt - start)
@@ -43,7 +43,7 @@ struct ResumeBenchmark: Benchmark {
         let resumption = try Self.decode(answer)
         let missed = resumption.channels.reduce(0) { $0 + ($1.rows.messages?.count ?? 0) }
         guard missed <= missedCount, missed == missedCount || resumption.hasMore else {
-            throw BenchFailure("the server told of \(missed) missed messages and not of \(missedCount)")
+            throw BenchFailure("the server reported \(missed) missed messages, not \(missedCount)")
         }
         return [
             Figure("round trips", resumption.hasMore ? 2 : 1, "", goals: [.atMost(1)]),
@@ -54,7 +54,7 @@ struct ResumeBenchmark: Benchmark {
         ]
     }
 
-    /// Makes the channels, notes the reader's positions, and lets the writer continue.
+    /// Makes the channels, stores the reader's positions, and lets the writer continue.
     private func fill(
         _ directory: URL, _ channels: [ChannelID], missed: Int, reader: UserID, writer: UserID
     ) throws -> (

@@ -1,14 +1,14 @@
 import Foundation
 import RoostAPI
 
-/// How many messages are stored and acknowledged, and what one costs, among others and alone in its commit. An acknowledgement comes after the
+/// How many messages are stored and acknowledged, and the cost of one: among others and alone in its commit. An acknowledgement comes after the
 /// fsync.
 ///
-/// The floor is SQLite alone: the same rows in the same tables, as durably, in batches as large as the server's were.
+/// The floor is SQLite alone: the same rows in the same tables, with the same durability, in batches of the server's size.
 struct SendBenchmark: Benchmark {
     static let name = "send"
     private let channelCount = 50
-    /// Sends that each sender has under way.
+    /// The sends that each sender has under way.
     private let window = 32
 
     func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
@@ -20,7 +20,7 @@ struct SendBenchmark: Benchmark {
         defer { server.end() }
         let loop = LoadLoop()
         try loop.connect(port: server.port, tokens: tokens)
-        // First, so that the log of a heavier load isn't written into the database meanwhile.
+        // First: otherwise the log of a heavier load would be written into the database meanwhile.
         _ = try measure(loop, server, senders: 1, window: 1, seconds: scale.warmUpSeconds)
         let low = try measure(loop, server, senders: 1, window: 1, seconds: scale.pick(3, quick: 1, smoke: 0.2))
         _ = try measure(loop, server, senders: channelCount, window: 4, seconds: scale.warmUpSeconds)

@@ -1,10 +1,9 @@
 import Foundation
 import RoostAPI
 
-/// The same sends over few and over many channels of a large database: each channel that is sent to has pages of its own, which have to be
-/// read, changed and written.
+/// The same sends over few and over many channels of a large database: each channel has its own pages, which have to be read, changed and written.
 ///
-/// The floor is SQLite alone on a copy of the same file, with as large a cache, in batches as large as the server's were.
+/// The floor is SQLite alone on a copy of the same file, with the same cache size, in batches of the server's size.
 struct SpreadBenchmark: Benchmark {
     static let name = "spread"
     private let messageCount = 2_000_000
@@ -56,12 +55,12 @@ struct SpreadBenchmark: Benchmark {
         return figures + (try readEverywhere(directory, tokens, channelCount: channelCount, messagesPerChannel, scale))
     }
 
-    /// What the call of a number is, of those that a reader makes: whether it is a send, and the place of its channel among the reader's.
+    /// Returns what a reader's call of a number is: whether it is a send, and the place of its channel among the reader's.
     ///
-    /// Sends are counted apart from the pages between them. By the call's number alone, every fourth of 200 channels would only be sent to, and the
-    /// others only read.
+    /// Sends are counted separately from the pages between them. By the call's number alone, every fourth of 200 channels would only be sent to,
+    /// and the others only read.
     ///
-    /// - Parameter step: Of so many calls in a row the last one is a send; none is if it is nil.
+    /// - Parameter step: The last of this many calls in a row is a send; nil for no sends.
     static func call(_ number: Int, channelCount: Int, sendingEvery step: Int?) -> (isSend: Bool, channel: Int) {
         let sendCount = step.map { number / $0 } ?? 0
         let isSend = step.map { number % $0 == $0 - 1 } ?? false
@@ -69,8 +68,8 @@ struct SpreadBenchmark: Benchmark {
         return (isSend, (isSend ? sendCount : number - sendCount) * 37 % channelCount)
     }
 
-    /// Reads pages all over the database, by which every page cache is filled, once more with every fourth call a send, and measures the most
-    /// memory that the server had meanwhile.
+    /// Reads pages all over the database, which fills every page cache, again with a send as every fourth call, and measures the peak memory of the
+    /// server meanwhile.
     private func readEverywhere(
         _ directory: URL, _ tokens: [String], channelCount: Int, _ messagesPerChannel: Int64, _ scale: BenchScale
     ) throws -> [Figure] {
@@ -79,9 +78,9 @@ struct SpreadBenchmark: Benchmark {
         let loop = LoadLoop()
         defer { loop.closeAll() }
         try loop.connect(port: server.port, tokens: tokens)
-        // As many that a reader's 200 channels are each sent to.
+        // Enough to send to each of a reader's 200 channels.
         let callCount = scale.pick(800, quick: 100, smoke: 4)
-        /// CPU microseconds of a call. Each reader has channels of their own.
+        /// CPU microseconds of a call. Each reader has other channels.
         func read(sendingEvery step: Int?) throws -> Double {
             var cpu = 0.0
             let readers = 0..<min(tokens.count, channelCount)
@@ -106,7 +105,7 @@ struct SpreadBenchmark: Benchmark {
         _ = try read(sendingEvery: 4)
         return [
             Figure("server CPU per page of 50, anywhere", page, "µs"),
-            // Since the server's start, which belongs to it.
+            // Since the server's start, whose memory is included.
             Figure(
                 "resident memory at most, with sends between", try PeakMemory.bytes(server.identifier) / 1e6, "MB",
                 goals: scale == .smoke ? [] : [.atMost(128)]),

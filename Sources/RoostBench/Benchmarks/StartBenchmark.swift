@@ -3,8 +3,8 @@ import RoostAPI
 import RoostCore
 import RoostDatabase
 
-/// How long a server takes until it is ready: on an empty directory, on one that has been used, and on one whose server was killed when its log was nearly
-/// full. The median of several starts.
+/// How long a server takes to become ready: on an empty directory, on a used one, and on one whose server was killed when its log was nearly full.
+/// The median of several starts.
 struct StartBenchmark: Benchmark {
     static let name = "start"
     var messageCount = 1_000_000
@@ -37,7 +37,7 @@ struct StartBenchmark: Benchmark {
         let seedSeconds = Double(Clock.now() - begin) / 1e9
         let full = try (0..<starts).map { _ in try start(used) }
         let tokens = try await BenchTokens(directory: used).tokens(for: [user])
-        // A little less than is due, so that no checkpoint begins before the kill.
+        // A little less than the size at which a checkpoint is due, so that none begins before the kill.
         let logBytes = scale.pick(
             DataFiles.logSizeBytesDue - 2_000_000, quick: DataFiles.logSizeBytesDue - 2_000_000, smoke: 300_000)
         let killed = try (0..<starts).map { _ -> (milliseconds: Double, logBytes: Double) in
@@ -60,9 +60,9 @@ struct StartBenchmark: Benchmark {
         return server.startMilliseconds
     }
 
-    /// Has a server store messages until its log is as large as it is to be, and ends it as a crash does.
+    /// Makes a server store messages until its log has a given size, then kills it as a crash would.
     ///
-    /// A start leaves an empty log, so that the size of the file tells how much of it is to be read.
+    /// A start leaves an empty log, so the size of the file tells how much of it has to be read.
     /// - Returns: The bytes of the log.
     private func kill(on directory: URL, tokens: [String], logBytes: Int64) throws -> Double {
         let server = try BenchServer(directory: directory, name: "server-killed")
@@ -75,8 +75,8 @@ struct StartBenchmark: Benchmark {
         return Double(DataFiles.size(of: log) ?? 0)
     }
 
-    /// Sends until a condition holds, over all channels and with client ids as an app's: most pages of the log are different ones, which a start after a
-    /// kill has to write into the database.
+    /// Sends until a condition holds, over all channels and with client ids like an app's: most pages of the log are then different ones, which a
+    /// start after a kill has to write into the database.
     private func send(_ loop: LoadLoop, until isDone: () -> Bool) throws {
         let caller = loop.sockets[0]
         var sent = 0

@@ -1,14 +1,14 @@
 import Foundation
 import RoostAPI
 
-/// A server that is killed with 10,000 clients connected, and all of them come back at once: how long until the last one is welcomed and has
-/// resumed, and what a client costs the server.
+/// A server that is killed with 10,000 connected clients, which all come back at once: how long until the last one is welcomed and has resumed, and
+/// the server's cost per client.
 ///
-/// Clients of a real app wait for random times first (docs/protocol.md): this is the worst that they can do without.
+/// Clients of a real app wait for random times first (docs/protocol.md): this is the worst case without that wait.
 struct StormBenchmark: Benchmark {
     static let name = "storm"
     var clientCount = 10_000
-    /// Connections that are made at the same time, each until it is welcomed.
+    /// The connections being made at the same time, each until it is welcomed.
     private let connectingCount = 1000
 
     func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
@@ -53,7 +53,7 @@ struct StormBenchmark: Benchmark {
         var channels: [String: Seq]
     }
 
-    /// The positions of each client, as a fresh one gets them.
+    /// The positions of each client, as a new one gets them.
     private func positions(_ loop: LoadLoop) throws -> [Positions] {
         try resume(loop) { _ in Resume(after: 0, channels: [:]) }.map { answer in
             let channels = answer.channels.map { (String($0.stream.description.dropFirst("channel:".count)), $0.seq) }
@@ -61,7 +61,7 @@ struct StormBenchmark: Benchmark {
         }
     }
 
-    /// Has every client resume, and waits for the answers.
+    /// Makes every client resume, and waits for the answers.
     private func resume(_ loop: LoadLoop, _ operation: (Int) -> Resume) throws -> [Resumption] {
         struct Reply: Decodable { let result: Resumption }
         var answers = [Data?](repeating: nil, count: loop.sockets.count)

@@ -2,13 +2,13 @@ import Foundation
 import RoostAPI
 import RoostCore
 
-/// Measures a channel of very many members against one of ten: the floor of each figure is the small channel in the same run.
+/// Measures a very large channel against one of ten members: the floor of each figure is the small channel in the same run.
 struct LargeChannelBenchmark: Benchmark {
     static let name = "large channel"
     private let big = ChannelID("big")
     private let small = ChannelID("small")
     private let owner = UserID("owner")
-    /// Joins and leaves while it is measured.
+    /// Joins and leaves during the measurement.
     private let mover = UserID("mover")
     private let onlineCount = 10
 

@@ -2,19 +2,18 @@ import Foundation
 import RoostAPI
 import RoostCore
 
-/// Measures the server's list of a user's channels: its first page, and the sum of their unread messages, both while nothing happens and each time
-/// after messages in some channels, which have to be read anew. Once for as many channels as a user may have without an operator's doing, once
-/// for very many.
+/// Measures the server's list of a user's channels: its first page, and the sum of the unread counts, both while nothing happens and after messages
+/// in some channels, which then have to be read again. Once for the most channels that a user may have by default, once for very many.
 struct ChannelListBenchmark: Benchmark {
     static let name = "channel list"
     private let user = UserID("reader")
     private let writer = UserID("writer")
-    /// Channels that have a new message each time.
+    /// The channels that get a new message each time.
     private let movedCount = 20
 
     private struct Size {
         let channels: Int
-        /// Milliseconds at most.
+        /// The upper limits, in milliseconds.
         let page, total: Double
         /// Whether other orders are measured too.
         var hasOrders = false
@@ -41,7 +40,7 @@ struct ChannelListBenchmark: Benchmark {
         let load = CallLoad(loop: loop, server: server, socket: 0)
         let rounds = scale.pick(500, quick: 200, smoke: 10)
 
-        /// Milliseconds of CPU.
+        /// Milliseconds of CPU time.
         func quiet(_ operation: some RoostAPI.Operation) throws -> Double {
             _ = try load.repeating(operation, 20)
             return try load.repeating(operation, rounds).cpuPerCall / 1000
@@ -74,7 +73,7 @@ struct ChannelListBenchmark: Benchmark {
         ]
     }
 
-    /// Has the writer send a message to each of some channels, and waits until both have all of them and the server has nothing left to do.
+    /// Makes the writer send a message to each of some channels, and waits until both users have received them and the server is idle.
     private func send(to channels: [ChannelID], _ loop: LoadLoop) throws {
         var answered = 0
         for socket in loop.sockets { socket.eventCount = 0 }

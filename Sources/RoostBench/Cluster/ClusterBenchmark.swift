@@ -3,22 +3,22 @@ import Foundation
 import RoostAPI
 import RoostDatabase
 
-/// All that one run measures, one after another:
+/// Everything that one run measures, in this order:
 /// 1. sends into many channels and into one, on PostgreSQL, by pgbench, and on SQLite;
-/// 2. messages that go to many sockets, on PostgreSQL and on SQLite;
+/// 2. messages to many sockets, on PostgreSQL and on SQLite;
 /// 3. the same load on one node, two and three;
-/// 4. the way from node to node;
-/// 5. connections that do nothing;
+/// 4. delivery from node to node;
+/// 5. idle connections;
 /// 6. sends over few and over many channels of a database with messages in it;
 /// 7. effects.
 struct ClusterBenchmark: Benchmark {
     static let name = "cluster"
     let databaseURL: String?
     let busURL: String?
-    /// Of each measurement; nil for as long as the scale says.
+    /// The length of each measurement; nil for the scale's.
     let seconds: Double?
     let socketCount: Int
-    /// Nil for as many as the scale says.
+    /// Nil for the scale's.
     let idleCount: Int?
     let parts: [BenchPart.ClusterPart]
 
@@ -61,7 +61,7 @@ struct ClusterRun {
     let seconds: Double
     private let nodeDirectory: URL
     private let aloneDirectory: URL
-    /// By the number of the user.
+    /// Indexed by the user's number.
     private let nodeTokens: [String]
     private let aloneTokens: [String]
 
@@ -83,7 +83,7 @@ struct ClusterRun {
         try await BenchTokens(directory: nodeDirectory).tokens(for: users)
     }
 
-    /// Starts nodes on one database and one bus, does something with them, and ends them.
+    /// Starts nodes on one database and one bus, runs the body, and ends them.
     func withNodes<T>(_ count: Int, _ body: (ClusterMeter) throws -> T) throws -> T {
         let settings = ["--database", services.databaseURL, "--bus", services.busURL]
         var nodes: [BenchServer] = []
@@ -94,7 +94,7 @@ struct ClusterRun {
         return try body(ClusterMeter(nodes: nodes, services: services))
     }
 
-    /// Starts a server that is alone, on SQLite.
+    /// Starts a single server on SQLite.
     func withServer<T>(_ body: (ClusterMeter) throws -> T) throws -> T {
         let server = try BenchServer(directory: aloneDirectory)
         defer { server.end() }

@@ -1,11 +1,11 @@
 #if Cluster
 import Foundation
 
-/// The way from node to node: how much later a message arrives on another node than on the sender's, and what NATS has to do for it.
+/// Delivery from node to node: how much later a message arrives on another node than on the sender's, and the work that NATS has with it.
 extension ClusterRun {
     private static let messagesPerSecond = 100.0
 
-    /// Three nodes. On the first are the sender and one receiver, on the others ten receivers each.
+    /// Three nodes: the sender and one receiver on the first, ten receivers on each of the others.
     func crossing() throws -> [Figure] {
         try withNodes(3) { meter in
             let loop = LoadLoop()
@@ -54,10 +54,10 @@ extension ClusterRun {
         }
     }
 
-    /// When each message was sent, and when it came to each socket.
+    /// When each message was sent, and when it arrived at each socket.
     private struct Arrivals {
         var sentAt: [UInt64] = []
-        /// For each socket the arrivals in the messages' order.
+        /// Per socket, the arrivals in the order of the messages.
         var arrivedAt: [[UInt64]]
         var seconds = 0.0
 
@@ -69,7 +69,7 @@ extension ClusterRun {
             return times
         }
 
-        /// By how much the first receiver on the second node gets each message later than the one on the sender's.
+        /// How much later the first receiver on the second node gets each message than the one on the sender's.
         var added: Histogram {
             var times = Histogram()
             for (near, far) in zip(arrivedAt[1], arrivedAt[2]) { times.record(far > near ? far - near : 0) }

@@ -34,7 +34,7 @@ extension ClusterRun {
 
     func nodes() throws -> [Figure] { try (1...3).flatMap { count in try withNodes(count) { try nodes(count, $0) } } }
 
-    /// Each channel has three members, on as many nodes as there are, and one of them sends.
+    /// Each channel has three members, spread over the nodes, and one of them sends.
     private func nodes(_ count: Int, _ meter: ClusterMeter) throws -> [Figure] {
         let loop = LoadLoop()
         defer { loop.closeAll() }

@@ -5,8 +5,8 @@ import RoostServer
 
 /// Measures effects on PostgreSQL, as ``EffectsBenchmark`` does on SQLite: two databases of one server, each with a node in this process.
 ///
-/// CPU is that of the process and of the database server together. The server is its own, whichever one the other parts use: it is measured
-/// with nothing else in it.
+/// CPU is that of the process and of the database server together. It always starts its own server, whichever one the other parts use, to measure
+/// it with nothing else in it.
 struct ClusterEffects {
     var waitingCount = BenchPart.Standard.effectsWaiting
 

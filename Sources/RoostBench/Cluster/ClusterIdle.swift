@@ -5,8 +5,8 @@ import RoostDatabase
 
 /// Measures the memory of idle connections: in the node, and in NATS, where the node subscribes to each user and each channel.
 ///
-/// Each connection has a user of its own, who is a member of one channel of a hundred. So most channels have all their members on one node,
-/// which gives the fewest subscriptions; each further channel that a node needs is one more.
+/// Each connection has its own user, who is a member of one channel of a hundred. So most channels have all their members on one node, which gives
+/// the fewest subscriptions; each further channel that a node needs is one more.
 extension ClusterRun {
     func idle(connections: Int) async throws -> [Figure] {
         try OpenFiles.require(sockets: connections)
@@ -20,7 +20,7 @@ extension ClusterRun {
             let start = Clock.now()
             let (_, connecting) = try meter.measure { try loop.connect(port: node.port, tokens: tokens) }
             let connectSeconds = Double(Clock.now() - start) / 1e9
-            // Work begun by connecting ends.
+            // Lets the work of connecting end.
             try loop.run(for: 5)
             let (_, resting) = try meter.measure { try loop.run(for: seconds) }
             let count = Double(connections)
@@ -33,7 +33,7 @@ extension ClusterRun {
             figures += connecting.figures(title, per: "connection made", count: connections)
             figures.append(Figure("\(title): node's CPU, of one core", resting.allNodes / seconds / 1e4, "%"))
             if let database = resting.database {
-                // The node compares the positions of its streams with the database all the time.
+                // The node keeps comparing the positions of its streams with the database.
                 figures.append(Figure("\(title): PostgreSQL's CPU, of one core", database / seconds / 1e4, "%"))
             }
             if let before = empty.subscriptions, let after = services.busSubscriptions {

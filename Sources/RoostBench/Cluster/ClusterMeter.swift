@@ -1,13 +1,13 @@
 #if Cluster
 import Foundation
 
-/// CPU time of everything that takes part, while something is done.
+/// The CPU time of all participants during a measurement.
 struct ClusterMeter {
     let nodes: [BenchServer]
     let services: ClusterServices
 
     struct Usage {
-        /// Microseconds; those of a server that was given are unknown.
+        /// Microseconds; nil for external servers.
         fileprivate(set) var nodes: [Double]
         fileprivate(set) var database: Double?
         fileprivate(set) var bus: Double?
@@ -45,8 +45,8 @@ extension ClusterMeter.Usage {
     ///   - name: The subject of the operations, before the colon.
     ///   - count: How many there were.
     ///   - peer: The cost of one of them without Roost.
-    ///   - nodeGoals: Of each node's.
-    ///   - databaseGoals: Of PostgreSQL's.
+    ///   - nodeGoals: The goals for each node.
+    ///   - databaseGoals: The goals for PostgreSQL.
     func figures(
         _ name: String, per operation: String, count: Int, peer: PeerSends.Result? = nil, nodeGoals: [Figure.Goal] = [],
         databaseGoals: [Figure.Goal] = []

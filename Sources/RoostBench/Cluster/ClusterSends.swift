@@ -8,7 +8,7 @@ extension ClusterRun {
         case one
 
         var name: String { self == .many ? "\(ClusterWorld.channelCount) channels" : "1 channel" }
-        /// Lanes that have something to do, and channels of each: a channel's sends go to one lane.
+        /// The lanes with work, and the channels of each: a channel's sends go to one lane.
         var lanes: Int { self == .many ? 4 : 1 }
         var channelsPerLane: Int { self == .many ? ClusterWorld.channelCount / 4 : 1 }
         var leastPerSecond: Double { self == .many ? 3000 : 2000 }
@@ -16,7 +16,7 @@ extension ClusterRun {
         var databaseGoals: [Figure.Goal] { self == .many ? [.atMost(70)] : [] }
     }
 
-    /// What a load of sends came to.
+    /// The result of a load of sends.
     struct Sends {
         let load: SendLoad.Result
         let usage: ClusterMeter.Usage
@@ -58,13 +58,13 @@ extension ClusterRun {
             case .many: (0..<ClusterWorld.channelCount).map { SendLoad.Sender(socket: $0, channel: world.own($0)) }
             case .one: (0..<ClusterWorld.hotSenderCount).map { SendLoad.Sender(socket: $0, channel: world.hot) }
             }
-        // So many under way that whole batches wait while one is committed.
+        // Enough of them under way to queue whole batches while one is being committed.
         return try measure(SendLoad(senders: senders, window: kind == .many ? 32 : 64), loop, meter)
     }
 
     /// Measures a load on one node, after a second of warming up.
     func measure(_ load: SendLoad, _ loop: LoadLoop, _ meter: ClusterMeter) throws -> Sends {
-        // Plans are made, tables grow to some size, processors wake up.
+        // Plans are made, tables reach some size, processors leave their idle states.
         _ = try load.run(loop, seconds: 1)
         let batches = BatchCounter(port: meter.nodes[0].port)
         let (result, usage) = try meter.measure { try load.run(loop, seconds: seconds) }

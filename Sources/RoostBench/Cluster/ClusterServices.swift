@@ -1,9 +1,9 @@
 #if Cluster
 import Foundation
 
-/// A PostgreSQL server and a NATS server: the benchmark's own, in its directory and on free ports, or those that it was given.
+/// A PostgreSQL server and a NATS server: the benchmark's own, in its directory and on free ports, or external ones.
 ///
-/// It only knows the CPU time and the count of messages of its own servers.
+/// CPU time and message counts are known for its own servers only.
 final class ClusterServices {
     let databaseURL: String
     let busURL: String
@@ -36,7 +36,7 @@ final class ClusterServices {
         database?.end()
     }
 
-    /// Nil for a server that was given.
+    /// Nil for an external server.
     var databaseCPUSeconds: Double? { database?.cpuSeconds }
 
     // MARK: NATS

@@ -3,10 +3,10 @@ import Foundation
 import RoostAPI
 import RoostDatabase
 
-/// The same sends over few and over many channels of a database with messages in it: each channel that is sent to has rows of its own, which have
-/// to be found, locked and written.
+/// The same sends over few and over many channels of a database with messages in it: each channel has its own rows, which have to be found, locked
+/// and written.
 ///
-/// The floor is what a node does over the fewest of these channels, so that the ratio tells what more channels cost.
+/// The floor is what a node does over the fewest of these channels, so the ratio is the cost of more channels.
 extension ClusterRun {
     func spread(_ scale: BenchScale) throws -> [Figure] {
         let fewest = ClusterWorld.channelCount
@@ -23,7 +23,7 @@ extension ClusterRun {
         return figures
     }
 
-    /// By turns, so that a channel's messages don't lie together.
+    /// The channels alternate, so that a channel's messages aren't adjacent.
     private func fillSpread(channelCount: Int, messageCount: Int) throws {
         try Seed.fill(try PostgreSQLDatabase(url: services.databaseURL, laneCount: 1, readerCount: 1)) { seed in
             try seed.forEach(0..<channelCount) { batch, number in
@@ -69,7 +69,7 @@ extension ClusterRun {
 
 extension ClusterRun.Sends {
     fileprivate var nodeMicroseconds: Double { usage.allNodes / Double(load.sent) }
-    /// Nil for a server that was given.
+    /// Nil for an external server.
     fileprivate var databaseMicroseconds: Double? { usage.database.map { $0 / Double(load.sent) } }
 }
 #endif

@@ -5,10 +5,10 @@ import RoostDatabase
 
 /// The users and channels of the benchmark: the same ones on PostgreSQL and on SQLite.
 ///
-/// Each run gives them other names, so that it finds its channels empty in a database that was given, whatever ran there before.
+/// Each run gives them other names, so it finds its channels empty in an external database, whatever ran there before.
 struct ClusterWorld {
     static let channelCount = 50
-    /// Of each channel that several nodes share.
+    /// The members of each channel that several nodes share.
     static let membersOfShared = 3
     /// The number of senders in the one hot channel.
     static let hotSenderCount = 16
@@ -22,14 +22,14 @@ struct ClusterWorld {
     var hot: String { "\(run)-hot" }
     /// All users are its members.
     var wide: String { "\(run)-wide" }
-    /// Returns another channel for each count of nodes, so that each count begins with empty ones.
+    /// Returns another channel for each count of nodes, so each count begins with empty ones.
     func shared(_ number: Int, nodeCount: Int) -> String { "\(run)-shared-\(nodeCount)-\(number)" }
     func memberOfShared(_ number: Int, _ place: Int) -> Int { number * Self.membersOfShared + place }
-    /// The channel in which arrival is timed, and the number of its members.
+    /// The channel in which arrivals are timed, and the number of its members.
     var timed: String { "\(run)-timed" }
     let timedMemberCount = 22
 
-    /// One of the many channels of which each of the first users has a share.
+    /// One of the many channels that are divided among the first users.
     func spread(_ number: Int) -> String { "\(run)-spread-\(number)" }
     func ownerOfSpread(_ number: Int) -> UserID { user(number % Self.channelCount) }
 

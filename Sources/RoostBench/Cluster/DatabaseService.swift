@@ -2,7 +2,7 @@
 import Foundation
 import RoostDatabase
 
-/// A PostgreSQL server of the benchmark's own, in its directory and on a free port.
+/// The benchmark's own PostgreSQL server, in its directory and on a free port.
 final class DatabaseService {
     let url: String
     private let port: UInt16
@@ -32,7 +32,7 @@ final class DatabaseService {
         try waitUntilOpen()
     }
 
-    /// It listens some time before it lets anybody in.
+    /// The server listens some time before it accepts sessions.
     private func waitUntilOpen() throws {
         let start = Clock.now()
         while true {
@@ -46,7 +46,7 @@ final class DatabaseService {
         }
     }
 
-    /// Makes a copy of the first database, which nobody may have open. Returns its URL.
+    /// Makes a copy of the first database, which must have no open connections. Returns its URL.
     func copyDatabase(to name: String) throws -> String {
         let program = try ServerPrograms.postgreSQL().appending(path: "createdb")
         _ = try ServerPrograms.run(program, ["-h", "127.0.0.1", "-p", "\(port)", "-U", "roost", "-T", "postgres", name])
@@ -55,7 +55,7 @@ final class DatabaseService {
 
     var identifier: Int32 { process.identifier }
 
-    /// CPU seconds of all its processes together, those that have ended among them.
+    /// CPU seconds of all its processes together, including those that have ended.
     var cpuSeconds: Double { ProcessFamily.cpuSeconds(of: process.identifier) }
 
     /// The directory is deleted, so nothing needs an orderly end.
@@ -65,7 +65,7 @@ final class DatabaseService {
 extension ChildProcess {
     /// Starts a server, and waits until it listens.
     ///
-    /// - Parameter ending: How it is ended when this process is gone.
+    /// - Parameter ending: How the server is ended when this process is gone.
     static func startServer(
         _ program: URL, _ arguments: [String], log: URL, port: UInt16, endingBy ending: Lifeline.Ending = .kill
     ) throws -> ChildProcess {
@@ -87,9 +87,9 @@ extension ChildProcess {
     }
 }
 
-/// A server that is many processes, which come and go.
+/// A server made of many processes, which come and go.
 enum ProcessFamily {
-    /// The server's own time, that of its children who ended, and that of those who run: no time is lost when one of them ends.
+    /// The server's own time, and that of its ended and its running children: no time is lost when one of them ends.
     static func cpuSeconds(of server: Int32) -> Double {
         let children = SystemFile.read("/proc/\(server)/task/\(server)/children").split(separator: " ").compactMap { Int32($0) }
         let all = children.reduce(ticks(of: server, withEnded: true)) { $0 + ticks(of: $1, withEnded: false) }
@@ -98,7 +98,7 @@ enum ProcessFamily {
 
     private static func ticks(of process: Int32, withEnded: Bool) -> Double {
         let stat = SystemFile.read("/proc/\(process)/stat")
-        // The name of the process may hold spaces; the numbers stand after its closing parenthesis.
+        // The name of the process may contain spaces; the numbers follow its closing parenthesis.
         let fields = stat[(stat.lastIndex(of: ")") ?? stat.startIndex)...].split(separator: " ")
         guard fields.count > 15 else { return 0 }
         return fields[12...(withEnded ? 15 : 13)].reduce(0) { $0 + (Double($1) ?? 0) }

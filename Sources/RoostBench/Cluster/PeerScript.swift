@@ -1,24 +1,24 @@
 #if Cluster
 import Foundation
 
-/// A node's statements for a batch of sends (decision 0059), as a script of pgbench: one transaction. `FloorTests` compares them with those that the
-/// rules make.
+/// A node's statements for a batch of sends (decision 0059), as a script of pgbench: one transaction. `FloorTests` compares them with those that
+/// the rules make.
 ///
-/// It locks the heads of its channels and reads each of them once, as its sender sees it; then it inserts all messages, several to a statement, and
-/// writes each head and membership once. So it has three round trips, whatever the number of its messages. What a node writes once a second isn't in it.
+/// It locks the heads of its channels and reads each of them once, as its sender sees it; then it inserts all messages, several per statement, and
+/// writes each head and membership once. So it has three round trips, however many messages it has. It leaves out what a node writes once a second.
 ///
-/// pgbench gives a statement 255 values at most, so that it inserts 16 rows with one, where a node inserts up to 64.
+/// pgbench allows at most 255 values per statement, so it inserts 16 rows with one, where a node inserts up to 64.
 struct PeerScript {
-    /// Channels are numbers in a row, since pgbench reckons with numbers only: those of a connection follow those of the one before.
+    /// Channels are consecutive numbers, since pgbench calculates with numbers only: those of a connection follow those of the previous one.
     let firstChannel: Int
-    /// Messages of the transaction.
+    /// The messages of the transaction.
     let batchSize: Int
     let channelsPerConnection: Int
 
-    /// The rows of a statement, the largest first: the driver's, but for its largest.
+    /// The rows per statement, largest first: the driver's, except for its largest.
     private static let rowCounts = [16, 4, 1]
 
-    /// What begins the transaction stands outside of a pipeline, because pgbench prepares all statements before the first.
+    /// The beginning of the transaction is outside the pipeline, because pgbench prepares all statements before the first.
     var text: String {
         let channels = (0..<min(batchSize, channelsPerConnection)).map { "c\($0)" }
         var lines = channels.indices.map { "\\set c\($0) \(firstChannel) + :client_id * \(channelsPerConnection) + \($0)" }
@@ -48,7 +48,7 @@ struct PeerScript {
         return lines.joined(separator: "\n")
     }
 
-    /// A channel as its sender sees it.
+    /// Reads a channel as its sender sees it.
     private static func reading(_ channel: String) -> String {
         """
         SELECT c.type, c.discovery, c.joining, c.policy, c.is_distinct, c.is_ephemeral, c.is_frozen, c.muted_until, c.deleted_at, \
@@ -61,7 +61,7 @@ struct PeerScript {
         """
     }
 
-    /// The messages that were deleted for good after what a member has read. There are none, and so it isn't looked at.
+    /// Counts the messages purged after a member's read position. There are none, so it is never evaluated.
     private static func purged(by sender: String? = nil) -> String {
         """
         ((SELECT COUNT(*) FROM purged_messages p WHERE p.channel_id = m.channel_id AND p.seq > m.read_seq \
@@ -71,7 +71,7 @@ struct PeerScript {
         """
     }
 
-    /// A message to each of some channels. Their seqs rise from one message of the connection to the next, whatever the channel.
+    /// Inserts a message into each of some channels. Their seqs increase from one message of the connection to the next, across channels.
     private func inserting(_ channels: [String]) -> [String] {
         var lines: [String] = []
         var rows: [String] = []
@@ -94,7 +94,7 @@ struct PeerScript {
         ]
     }
 
-    /// What some messages change of a channel and of their sender's membership.
+    /// Updates a channel and its sender's membership after some messages.
     private static func counting(_ count: Int, in channel: String) -> [String] {
         [
             """

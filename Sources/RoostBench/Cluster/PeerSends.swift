@@ -5,17 +5,17 @@ import RoostDatabase
 
 /// Measures PostgreSQL without Roost: `pgbench` runs the statements of sends, batched as a node batches them (decision 0059).
 ///
-/// Its transactions are those of a ``PeerScript``. Every statement is prepared, and planned once. As many connections as the node had lanes at work
-/// write at the same time, each into channels of its own.
+/// Its transactions are those of a ``PeerScript``. Every statement is prepared, and planned once. As many connections as the node had busy lanes
+/// write concurrently, each into other channels.
 struct PeerSends {
     struct Result {
         let messagesPerSecond: Double
-        /// CPU time for one message: pgbench's own, and PostgreSQL's, which is unknown for a server that was given.
+        /// CPU time per message: pgbench's own, and PostgreSQL's, which is nil for an external server.
         let clientMicroseconds: Double
         let databaseMicroseconds: Double?
     }
 
-    /// The peer's channels are numbers in a row that begins here; each belongs to a user of its name.
+    /// The peer's channels are consecutive numbers from here on; each belongs to a user of the same name.
     private let firstChannel = Int.random(in: 100_000_000_000..<900_000_000_000)
     let services: ClusterServices
     let batchSize: Int
@@ -41,7 +41,7 @@ struct PeerSends {
                 "-n", "-M", "prepared", "-c", "\(connections)", "-j", "1", "-T", "\(max(1, Int(seconds)))", "-f", file.path,
                 "-D", "n=1", "-D", "text=\(SampleText.message)", services.databaseURL,
             ],
-            // As the driver's sessions have it; and no plans for single values, which pgbench would have made five times for each line.
+            // As in the driver's sessions; and no plans for single values, which pgbench would have had made five times for each line.
             environment: ["PGOPTIONS": "-c enable_seqscan=off -c jit=off -c plan_cache_mode=force_generic_plan"])
         guard let rate = Self.number(after: "tps = ", in: output),
             let transactions = Self.number(after: "number of transactions actually processed: ", in: output)
@@ -55,7 +55,7 @@ struct PeerSends {
             })
     }
 
-    /// Of all children of this process that have ended: while pgbench runs, no other does.
+    /// The CPU time of all children of this process that have ended: while pgbench runs, no other child does.
     private static var endedChildrenCPUSeconds: Double {
         var usage = rusage()
         getrusage(__rusage_who_t(RUSAGE_CHILDREN.rawValue), &usage)

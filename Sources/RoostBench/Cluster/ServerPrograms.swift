@@ -3,7 +3,7 @@ import Foundation
 
 /// The programs of PostgreSQL and NATS on this machine.
 enum ServerPrograms {
-    /// Where PostgreSQL's are: where `pg_config` says, or the newest that Debian has.
+    /// The directory of PostgreSQL's programs: the one that `pg_config` reports, or the newest of Debian's.
     static func postgreSQL() throws -> URL {
         let root = URL(filePath: "/usr/lib/postgresql")
         let versions = (try? FileManager.default.contentsOfDirectory(atPath: root.path)) ?? []
@@ -36,10 +36,10 @@ enum ServerPrograms {
         return (setpriv, ["--reuid=\(account)", "--regid=\(account)", "--init-groups", program.path] + arguments)
     }
 
-    /// Nil where this process isn't root.
+    /// Nil if this process isn't root.
     static var ordinaryAccount: String? { getuid() == 0 ? "postgres" : nil }
 
-    /// Runs a program that leaves nothing running to its end, and returns what it wrote.
+    /// Runs a program that leaves no processes behind to its end, and returns its output.
     static func run(_ program: URL, _ arguments: [String], environment: [String: String] = [:]) throws -> String {
         let process = Process()
         let output = Pipe()
@@ -52,7 +52,7 @@ enum ServerPrograms {
         process.standardOutput = output
         process.standardError = errors
         try process.runHearingSignals()
-        // One after the other: neither writes more to its errors than a pipe holds.
+        // Read one after the other: neither program writes more errors than fit into a pipe.
         let text = output.fileHandleForReading.readDataToEndOfFile()
         let said = errors.fileHandleForReading.readDataToEndOfFile()
         process.waitUntilExit()

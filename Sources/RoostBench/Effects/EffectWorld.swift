@@ -5,22 +5,22 @@ import RoostDatabase
 import RoostServer
 import Synchronization
 
-/// People in channels of their own, and two kinds of effects: one that waits, and one that measures how late it runs.
+/// Users with their own channels, and two kinds of effects: one that waits, and one that measures how late it runs.
 final class EffectWorld: Sendable {
     static let waiting = EffectKind.Name(rawValue: "bench.waiting")
     static let timed = EffectKind.Name(rawValue: "bench.timed")
     private static let channelCount = 50
-    /// Sends that each sender has under way.
+    /// The sends that each sender has under way.
     private static let window = 6
 
     private let ran = Mutex<(late: Histogram, count: Int)>((Histogram(), 0))
     private let sendCount = Atomic<Int>(0)
     private let databaseCPUSeconds: @Sendable () -> Double
 
-    /// - Parameter databaseCPUSeconds: Returns the CPU seconds of a database server that works for this process; 0 for one in the process.
+    /// - Parameter databaseCPUSeconds: Returns the CPU seconds of a database server that works for this process; 0 for a database in the process.
     init(databaseCPUSeconds: @escaping @Sendable () -> Double = { 0 }) { self.databaseCPUSeconds = databaseCPUSeconds }
 
-    /// How long after they were due effects of the kind ``timed`` ran.
+    /// How late effects of the kind ``timed`` ran.
     var lateness: Histogram { ran.withLock { $0.late } }
     var runCount: Int { ran.withLock { $0.count } }
 
@@ -74,9 +74,9 @@ final class EffectWorld: Sendable {
 
     /// CPU time in microseconds.
     struct CPUTime {
-        /// Of this process, which is the node.
+        /// CPU time of this process, which is the node.
         var node: Double
-        /// Of the database server.
+        /// CPU time of the database server.
         var database: Double
         var total: Double { node + database }
 
@@ -89,7 +89,7 @@ final class EffectWorld: Sendable {
         }
     }
 
-    /// All that was used so far.
+    /// The CPU time used so far.
     var cpuTime: CPUTime { CPUTime(node: Double(Clock.processCPU()) / 1000, database: databaseCPUSeconds() * 1e6) }
 
     /// Sends as fast as possible, from all senders at once.
@@ -111,7 +111,7 @@ final class EffectWorld: Sendable {
         return (cpuTime - before) / ((count / tasks + 1) * tasks)
     }
 
-    /// Sends at a pace until it is cancelled.
+    /// Sends at a steady pace until it is cancelled.
     func steadySends(to server: InProcessServer, perSecond: Int) async throws {
         let clock = ContinuousClock()
         var next = clock.now
@@ -134,7 +134,7 @@ final class EffectWorld: Sendable {
         }
     }
 
-    /// Waits until so many effects of the kind ``timed`` have run.
+    /// Waits until a number of effects of the kind ``timed`` have run.
     func wait(untilRun count: Int) async throws {
         let deadline = ContinuousClock.now + .seconds(60)
         while runCount < count {
@@ -145,7 +145,7 @@ final class EffectWorld: Sendable {
 }
 
 extension Context {
-    /// An effect with a key as those have that are about a message.
+    /// Requests an effect whose key has the form of those about a message.
     fileprivate mutating func waitForHalfAnHour(about message: Message) throws {
         try later(
             EffectWorld.waiting, key: message.messageId.description, payload: SampleText.effect,

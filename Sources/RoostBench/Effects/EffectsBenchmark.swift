@@ -36,16 +36,16 @@ struct EffectsBenchmark: Benchmark {
 }
 
 /// Measures the cost of effects, and how late they run:
-/// 1. sends into 50 channels, with an effect each and without, on a server where none wait and on one where very many do, by turns;
-/// 2. effects that become due one after another, beside a steady load of sends, where very many others wait;
+/// 1. sends into 50 channels, with and without an effect each, alternating between a server without waiting effects and one with very many;
+/// 2. effects that become due one after another, during a steady load of sends and with very many others waiting;
 /// 3. effects that are all due at once.
 ///
-/// The servers are in this process, and are asked without sockets: the cost of an effect would be lost in that of a request.
+/// The servers are in this process, and are called without sockets: the cost of a request would hide that of an effect.
 struct EffectsRun {
     let world: EffectWorld
-    /// The server where none wait.
+    /// The server without waiting effects.
     let empty: InProcessServer
-    /// The server where many wait.
+    /// The server with many waiting effects.
     let full: InProcessServer
     let scale: BenchScale
 
@@ -54,7 +54,7 @@ struct EffectsRun {
         let late: Histogram
         let burst: (perSecond: Double, cpuMicroseconds: Double)
 
-        /// What is measured alike on every database.
+        /// The figures measured in the same way on every database.
         func figures(waiting count: Int, prefix: String = "") -> [Figure] {
             [
                 Figure(
@@ -85,7 +85,7 @@ struct EffectsRun {
 
     // MARK: What they cost
 
-    /// Per send: the runs of median cost, and how many sends one commit had.
+    /// Per send: the cost of the median run, and how many sends one commit had.
     struct Costs {
         let plain: EffectWorld.CPUTime
         let withEffect: EffectWorld.CPUTime
@@ -107,7 +107,7 @@ struct EffectsRun {
                 let index = (step + round) % kinds.count
                 let (server, withEffect) = kinds[index]
                 runs[index].append(try await world.sends(to: server, count, withEffect: withEffect))
-                // As many wait in each round as in the first.
+                // Every round begins with the same number of waiting effects.
                 if withEffect { try await EffectWorld.forgetNew(server) }
             }
         }
@@ -149,7 +149,7 @@ struct EffectsRun {
         let server = full
         let count = scale.pick(20_000, quick: 5000, smoke: 100)
         let before = world.runCount
-        // None begins before all are there.
+        // None begins before all of them exist.
         try await server.perform { context in
             for number in 0..<count { try context.later(EffectWorld.timed, key: "burst-\(number)", at: context.now) }
         }

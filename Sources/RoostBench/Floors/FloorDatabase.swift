@@ -3,10 +3,10 @@ import GRDBSQLite
 import RoostCore
 import RoostDatabase
 
-/// SQLite with the server's tables and pragmas, and nothing of ours between.
+/// SQLite with the server's tables and pragmas, and no code of ours in between.
 final class FloorDatabase {
     private var connection: OpaquePointer?
-    /// As a connection of the server's has them.
+    /// As on a connection of the server.
     private let texts = BoundTexts()
 
     /// Those of the server's writer: its cache, and the size at which it writes its log into the database under load. `FloorTests` compares them.
@@ -27,7 +27,7 @@ final class FloorDatabase {
         }
     }
 
-    // Statements that are still there keep it open until they go.
+    // Statements that still exist keep it open until they are released.
     deinit { sqlite3_close_v2(connection) }
 
     func execute(_ sql: String) throws {
@@ -81,7 +81,7 @@ final class FloorDatabase {
         deinit { sqlite3_finalize(pointer) }
 
         func run(_ values: [Value]) throws {
-            // The next run binds all of them anew.
+            // The next run binds all of them again.
             defer { texts.removeAll(from: 0) }
             for (index, value) in zip(Int32(1)..., values) {
                 switch value {

@@ -1,14 +1,14 @@
 import Foundation
 
-/// What SQLite alone costs where it writes the rows that the server writes, in transactions of the same size.
+/// The cost of SQLite alone when it writes the server's rows in transactions of the same size.
 struct FloorResult {
     let rowsPerSecond: Double
     let cpuMicrosecondsPerRow: Double
-    /// What this process had written to the disk meanwhile.
+    /// The bytes that this process wrote to the disk meanwhile.
     let bytesWrittenPerRow: Double
 }
 
-/// The floor of sending: SQLite alone writes the same rows into the same tables, as durably, in batches of the same size.
+/// The floor of sending: SQLite alone writes the same rows into the same tables, with the same durability, in batches of the same size.
 struct FloorInserts {
     /// The writes of a send, without its reads: the server's own. `FloorTests` compares them.
     static let sql = [
@@ -42,8 +42,8 @@ struct FloorInserts {
         }
     }
 
-    /// On a copy of a server's file, whose channels are there, belong to the users in turn, and have messages up to a seq.
-    /// Removes the copy.
+    /// Measures on a copy of a server's file with existing channels, which belong to the users in turn and have messages up to a seq. Removes the
+    /// copy.
     static func measure(
         onCopyOf file: URL, after seq: Int64, batchSize: Int, channelCount: Int, userCount: Int, seconds: Double
     ) throws -> FloorResult {
@@ -93,7 +93,7 @@ struct FloorInserts {
     }
 }
 
-/// The floor of asking for an effect: SQLite alone writes the same rows, as durably, in batches of the same size.
+/// The floor of requesting an effect: SQLite alone writes the same rows, with the same durability, in batches of the same size.
 enum FloorEffects {
     static func measure(in directory: URL, batchSize: Int, seconds: Double) throws -> FloorResult {
         let database = try FloorDatabase(path: directory.appending(path: "floor-effects.sqlite").path)

@@ -2,7 +2,7 @@ import Foundation
 import GRDBSQLite
 import RoostDatabase
 
-/// The floor of history: SQLite alone steps through the rows of a page and takes their columns.
+/// The floor of history: SQLite alone steps through the rows of a page and reads their columns.
 enum FloorPages {
     /// The columns that the server reads of a message. `FloorTests` compares them.
     static let columns = """
@@ -29,7 +29,7 @@ enum FloorPages {
             sqlite3_prepare_v2(connection, sql, -1, &statement, nil) == SQLITE_OK
         else { throw BenchFailure("SQLite: \(String(cString: sqlite3_errmsg(connection)))") }
 
-        // As a connection of the server's has them.
+        // As on a connection of the server.
         let texts = BoundTexts()
         var pages = 0
         var bytes: Int32 = 0

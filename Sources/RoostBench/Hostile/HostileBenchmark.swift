@@ -2,19 +2,18 @@ import Foundation
 import RoostAPI
 import RoostCore
 
-/// Measures how much memory hostile sockets can make a server hold, and how late other users' answers come meanwhile.
+/// Measures how much memory hostile sockets can make a server hold, and how late other users' answers arrive meanwhile.
 ///
-/// First one socket goes through all scripts, then thousands have them at once, and then thousands on a server with a limit of half a
-/// gigabyte.
-/// Memory is what is resident: its peak by the kernel's own account, above what it was with the others alone.
+/// First one socket goes through all scripts, then thousands run them at once, and then thousands on a server with a limit of half a gigabyte.
+/// Memory is resident memory: the kernel's peak value, above the value with the other users alone.
 struct HostileBenchmark: Benchmark {
     static let name = "hostile"
     var socketCount = 5000
 
     private let honest = (0..<21).map { UserID("user-\($0)") }
-    /// As few as can have so many sockets: a user has 200 at most.
+    /// The fewest that can have so many sockets: a user has 200 at most.
     private let hostile = (0..<50).map { UserID("mallory-\($0)") }
-    /// Of the limit that is set on the process, with as much that may be held for clients.
+    /// The memory limit of the process, and of what may be held for clients.
     private let limitMebibytes = 512
 
     func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
@@ -54,7 +53,7 @@ struct HostileBenchmark: Benchmark {
     private func fill(_ directory: URL, _ scale: BenchScale) throws {
         let large = ChannelID(HostileScript.largeChannel)
         let busy = ChannelID(HostileScript.busyChannel)
-        // Six times as large when it is written: a page of these is the largest that there is.
+        // Six times as large when it is encoded: a page of these is the largest possible.
         let largeText = String(repeating: "\u{1}", count: 9000)
         try Seed.fill(directory) { seed in
             try seed.addUsers(honest + hostile)
@@ -81,7 +80,7 @@ struct HostileBenchmark: Benchmark {
         }
     }
 
-    /// The others alone, with the attack, and after it.
+    /// Measures the other users alone, during the attack, and after it.
     private func measure(
         _ directory: URL, _ clients: Clients, _ scale: BenchScale, settings: [String], seconds: Double,
         _ plan: (UInt16) -> HostileSwarm.Plan
@@ -93,9 +92,9 @@ struct HostileBenchmark: Benchmark {
         let load = PacedLoad(
             channels: honest.map { "channel-of-\($0.rawValue)" }, sendsPerSecond: scale.pick(200, quick: 200, smoke: 100),
             pagesPerSecond: 50, takesRefusals: true)
-        // They exist once for everybody, and are made on the first request.
+        // The descriptions exist once for all clients, and are made on the first request.
         for path in ["/openapi.json", "/asyncapi.json"] { _ = LoopbackSocket.get(path, port: server.port) }
-        // So much is written first that the page cache is full: as long as it isn't, the process grows whatever anybody does.
+        // Writes enough first to fill the page cache: until then the process grows with any load.
         var filling = load
         filling.sendsPerSecond = scale.pick(2000, quick: 2000, smoke: 100)
         var warm = PacedLoad.Result()

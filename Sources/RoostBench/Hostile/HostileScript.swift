@@ -1,40 +1,40 @@
 import Foundation
 import RoostAPI
 
-/// A way of making a server hold memory: the bytes that a socket sends, without reading.
+/// A way to make a server hold memory: the bytes that a socket sends without reading.
 enum HostileScript: CaseIterable, Sendable {
-    // Nobody authenticates.
+    // Without authentication.
     /// A connection, and nothing else.
     case silence
-    /// The head of a request without its end, as large as a head may be.
+    /// A request head without its end, of the largest allowed size.
     case head
-    /// The first frame, as large as it may be, without its last byte.
+    /// The first frame, of the largest allowed size, without its last byte.
     case firstFrame
     /// Fragments of a first message.
     case firstFragments
-    /// Requests for what everybody may read.
+    /// Requests for public documents.
     case descriptions
 
-    // A user does.
+    // With authentication.
     /// Hundreds of calls for the largest page.
     case pages
     /// The same, read a little at a time.
     case pagesReadSlowly
-    /// Requests for the largest page over HTTP, one behind the other.
+    /// Pipelined requests for the largest page over HTTP.
     case requests
     /// A body of the largest size, without its last byte.
     case body
     /// The largest frame, without its last byte.
     case frame
-    /// A message in fragments, as large as a message may be, and never its last one.
+    /// A message in fragments, of the largest allowed size, without its last fragment.
     case fragments
     /// Calls of the largest size with the smallest answers.
     case largeCalls
     /// Messages of the largest size, into a channel whose events come back here and go to all the others.
     case sends
-    /// Nothing but leaving the events of that channel unread.
+    /// Only leaves the events of that channel unread.
     case events
-    /// Pings, each of which wants a pong.
+    /// Pings, each of which requires a pong.
     case pings
     /// Frames that aren't calls, each of which is answered.
     case refusals
@@ -46,7 +46,7 @@ enum HostileScript: CaseIterable, Sendable {
 
     var readsSlowly: Bool { self == .pagesReadSlowly }
 
-    /// Whether there is always more of it. The others would be whole if they went on.
+    /// Whether it can go on sending indefinitely. The others would be complete if they continued.
     var isEndless: Bool {
         switch self {
         case .descriptions, .pages, .pagesReadSlowly, .requests, .largeCalls, .sends, .pings, .refusals: true
@@ -101,7 +101,7 @@ enum HostileScript: CaseIterable, Sendable {
         case .largeCalls:
             Self.calls(64) { #"{"call":\#($0),"operation":"user.me","\#(String(repeating: "n", count: 60_000))":1}"# }
         case .sends:
-            // Written again and again on one socket, while earlier ones aren't answered: none may have the number of another.
+            // Written repeatedly on one socket while earlier calls aren't answered: their numbers must all differ.
             Self.calls(16) { _ in
                 #"""
                 {"call":\#(Int64.random(in: 1 ... .max)),"operation":"message.send","with":{"channel":"\#(Self.busyChannel)",\#

@@ -1,14 +1,14 @@
 import Foundation
 import Synchronization
 
-/// Hostile sockets, on a thread of their own until they are stopped. One that the server closes reconnects.
+/// Hostile sockets on a separate thread, until they are stopped. One that the server closes reconnects.
 final class HostileSwarm: Sendable {
     struct Plan: Sendable {
         let port: UInt16
-        /// Of the users whose sockets they are.
+        /// The tokens of the users who own the sockets.
         let tokens: [String]
         let socketCount: Int
-        /// Dealt out to the sockets in turn.
+        /// Assigned to the sockets in turn.
         let scripts: [HostileScript]
         /// How long each socket runs a script before the next one. Nil if each has one script, and runs it once.
         var turnSeconds: Double?
@@ -16,7 +16,7 @@ final class HostileSwarm: Sendable {
 
     struct Counts {
         var opened = 0
-        /// By the server.
+        /// The sockets closed by the server.
         var closed = 0
         var sentBytes = 0
     }
@@ -29,7 +29,7 @@ final class HostileSwarm: Sendable {
 
     var counts: Counts { state.withLock { $0 } }
 
-    /// Makes everything ready for the attack, which begins with ``begin()``.
+    /// Prepares the attack, which begins with ``begin()``.
     init(_ plan: Plan) {
         Thread.detachNewThread { [self] in
             let attack = Attack(plan)
@@ -56,7 +56,7 @@ final class HostileSwarm: Sendable {
 
 }
 
-/// The sockets of a swarm, as its thread has them.
+/// The sockets of a swarm, owned by its thread.
 private final class Attack {
     private struct Socket {
         let script: HostileScript
@@ -68,7 +68,7 @@ private final class Attack {
         var opensAt: UInt64 = 0
         var endsAt: UInt64?
 
-        /// The place behind the opening from which on there is always more to send.
+        /// The bytes still to send: of the opening, and after it of the rest.
         var next: ArraySlice<UInt8> { sent < opening.count ? opening[sent...] : rest[(sent - opening.count)...] }
     }
 
@@ -97,10 +97,10 @@ private final class Attack {
 
     private func prepared(_ number: Int) -> Socket {
         let script = plan.scripts[scripts[number]]
-        // Each kind has sockets of all users.
+        // Each script has sockets of all users.
         let user = number / plan.scripts.count % plan.tokens.count
         let token = plan.tokens[user]
-        // The same bytes for all that send the same: they are this process's memory, not what is measured, but there is no need to waste it.
+        // Sockets that send the same share the bytes: they are this process's memory, which isn't measured, but needn't be wasted.
         let key = "\(script) \(script == .requests ? user : 0)"
         let rest = shared[key] ?? script.rest(token: token)
         // Its messages have different ids, new ones each time.
@@ -129,7 +129,7 @@ private final class Attack {
                 close(number)
             }
         }
-        // Thousands need no more than this, and the others share the processor.
+        // Thousands need no shorter pause, and the other users share the processor.
         usleep(sockets.count > 1 ? 5000 : 500)
     }
 
@@ -145,7 +145,7 @@ private final class Attack {
             sockets[number].opensAt = Clock.now() + 200_000_000
             return
         }
-        // Unread bytes must not pile up in the kernel instead of in the server.
+        // Unread bytes must pile up in the server, not in the kernel.
         var size: Int32 = 4096
         setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
         _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)

@@ -2,7 +2,7 @@ import Foundation
 import RoostAPI
 import RoostCore
 
-/// Measures what watching, presence and receipts cost in a channel of very many members, beside one of a thousand.
+/// Measures the cost of watching, presence and receipts in a very large channel, next to one of a thousand members.
 struct CrowdBenchmark: Benchmark {
     static let name = "crowd"
     /// Connected members of the large channel.
@@ -14,12 +14,12 @@ struct CrowdBenchmark: Benchmark {
 
     private struct Crowd {
         let channel: ChannelID
-        /// The members who are connected, and the numbers of their sockets.
+        /// The connected members, by the numbers of their sockets.
         let sockets: Range<Int>
-        /// As many in each channel, and at least one.
+        /// The same number in each channel, and at least one.
         let watcherCount: Int
 
-        /// Those who watch, and the members who do something.
+        /// The watching members, and the active ones.
         var watchers: Range<Int> { sockets.prefix(watcherCount) }
         var actors: Range<Int> { sockets.dropFirst(watcherCount).prefix(500) }
     }
@@ -60,7 +60,7 @@ struct CrowdBenchmark: Benchmark {
         for crowd in [small, large] {
             try all(loop, crowd.watchers) { try $0.call(WatchChannel(channel: crowd.channel, limit: 0)) }
         }
-        // What is told of that is told.
+        // Lets the remaining signals be sent.
         try loop.run(for: scale == .smoke ? 0.3 : 6)
         let presence = try each(small, large) { try comeAndGo($0, loop, server, rounds: Self.presenceRounds(scale)) }
         let marks = try each(small, large) { try mark($0, loop, server, rounds: rounds) }
@@ -98,7 +98,7 @@ struct CrowdBenchmark: Benchmark {
         min(scale.pick(20, quick: 10, smoke: 2), Limits.presenceChangesPerMinute / 2)
     }
 
-    /// Has members become invisible and visible again, which others see as going and coming.
+    /// Makes members invisible and visible again, which others see as going and coming.
     private func comeAndGo(_ crowd: Crowd, _ loop: LoadLoop, _ server: BenchServer, rounds: Int) throws -> Double {
         let actors = crowd.actors
         let before = server.usage
@@ -107,7 +107,7 @@ struct CrowdBenchmark: Benchmark {
             for isShared in [false, true] {
                 try all(loop, actors) { try $0.call(UpdatePreferences(sharesPresence: isShared)) }
             }
-            // Spread over seconds, since watchers are told twice a second: the cost of telling belongs to it.
+            // Spread over seconds, because watchers are notified twice a second: the cost of the notifications is included.
             try loop.run(until: start + 250_000_000)
         }
         return server.usage.cpuMicroseconds(since: before) / Double(rounds * actors.count)
@@ -130,9 +130,9 @@ struct CrowdBenchmark: Benchmark {
         return microseconds / Double(rounds * actors.count)
     }
 
-    /// Ends the connection of a member again and again.
+    /// Ends the connection of a member repeatedly.
     ///
-    /// - Returns: Milliseconds until a watcher has been told.
+    /// - Returns: Milliseconds until a watcher was notified.
     private func end(_ crowd: Crowd, _ loop: LoadLoop, _ server: BenchServer, token: String, count: Int) throws -> Double {
         var times = Histogram()
         let watcher = loop.sockets[crowd.sockets.lowerBound]
@@ -149,7 +149,7 @@ struct CrowdBenchmark: Benchmark {
         return times.microseconds(0.99) / 1000
     }
 
-    /// Has sockets make a call, some at a time, and waits for the answers.
+    /// Makes sockets call, some at a time, and waits for the answers.
     private func all(_ loop: LoadLoop, _ sockets: some Collection<Int>, _ call: (LoadSocket) throws -> Int) throws {
         var answered = 0
         loop.onFrame = { _, frame, _ in if case .reply = frame { answered += 1 } }

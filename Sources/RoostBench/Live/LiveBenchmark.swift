@@ -2,7 +2,7 @@ import Foundation
 import RoostAPI
 import RoostCore
 
-/// Measures one channel whose members all type, or all read: what that costs, what those who look at it get, and what it does to messages.
+/// Measures one channel whose members all type, or all read: the cost, the signals to its watchers, and the effect on messages.
 struct LiveBenchmark: Benchmark {
     static let name = "live"
     private let crowd = ChannelID("crowd")
@@ -50,7 +50,7 @@ struct LiveBenchmark: Benchmark {
         var cpuPerCall: Double
     }
 
-    /// Sends a message every 50 ms, while each of the other sockets does something once a second.
+    /// Sends a message every 50 ms, while each of the other sockets acts once a second.
     private func run(
         _ loop: LoadLoop, _ server: BenchServer, seconds: Double, _ act: (LoadSocket, Int) throws -> Void
     ) throws -> Measurement {
@@ -90,7 +90,7 @@ struct LiveBenchmark: Benchmark {
             cpuPerCall: server.usage.cpuMicroseconds(since: before) / Double(max(1, acted)))
     }
 
-    /// Has every member mark a new message as read.
+    /// Makes every member mark a new message as read.
     private func marks(_ loop: LoadLoop, _ server: BenchServer, rounds: Int) throws -> (cpu: Double, signals: Double) {
         for socket in loop.sockets { (socket.eventCount, socket.signalCount) = (0, 0) }
         var costs: [Double] = []

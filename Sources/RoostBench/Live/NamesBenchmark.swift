@@ -2,7 +2,7 @@ import Foundation
 import RoostAPI
 import RoostCore
 
-/// Measures new names of people who are in many channels, and a client's question about everybody whom it shows.
+/// Measures name changes of users who are in many channels, and a client's request for all the users it shows.
 struct NamesBenchmark: Benchmark {
     static let name = "names"
     private let viewer = UserID("viewer")
@@ -29,7 +29,7 @@ struct NamesBenchmark: Benchmark {
         let count = scale.pick(500, quick: 200, smoke: 5)
         let settled = try rename(loop, server, socket: 1, count)
         let mover = try rename(loop, server, socket: 2, count)
-        // All that was told of these has been told.
+        // The pending signals about these users have been sent by then.
         try loop.run(for: scale == .smoke ? 0.3 : 3)
         let told = try tell(loop, server, of: movers.count)
         let versions = Dictionary(uniqueKeysWithValues: people.map { ($0.rawValue, Int64(1)) })
@@ -55,7 +55,7 @@ struct NamesBenchmark: Benchmark {
         var cpu: Double
     }
 
-    /// Changes a user's name again and again.
+    /// Changes a user's name repeatedly.
     private func rename(_ loop: LoadLoop, _ server: BenchServer, socket: Int, _ count: Int) throws -> Renames {
         var times = Histogram()
         var last = Clock.now()
@@ -67,16 +67,16 @@ struct NamesBenchmark: Benchmark {
         return Renames(p50: times.microseconds(0.5) / 1000, p99: times.microseconds(0.99) / 1000, cpu: result.cpuPerCall)
     }
 
-    /// Has each of the movers change their name once, and waits until the viewer was told of them.
+    /// Makes each of the movers change their name once, and waits until the viewer has received the changes.
     ///
-    /// - Returns: Microseconds of CPU for each.
+    /// - Returns: Microseconds of CPU time for each.
     private func tell(_ loop: LoadLoop, _ server: BenchServer, of count: Int) throws -> Double {
         let viewer = loop.sockets[0]
         viewer.signalCount = 0
         let before = server.usage
         for socket in loop.sockets.dropFirst(2) { _ = try socket.call(UpdateMe(displayName: "told")) }
         try loop.run(timeout: 30) { viewer.signalCount > 0 }
-        // The signals of a moment later belong to it.
+        // Includes the signals that follow a moment later.
         try loop.run(for: 1)
         return server.usage.cpuMicroseconds(since: before) / Double(count)
     }

@@ -14,7 +14,7 @@ struct WatchingBenchmark: Benchmark {
         let channels = (0..<100).map { ChannelID("channel-\($0)") }
         try Seed.fill(directory) { seed in
             try seed.addUsers(users)
-            // Who isn't a member may watch.
+            // Non-members may watch.
             try seed.forEach(channels) { try $0.perform(CreateChannel(channel: $1, type: .livestream), as: users[0]) }
         }
         let tokens = try await BenchTokens(directory: directory).tokens(for: users)
@@ -35,7 +35,7 @@ struct WatchingBenchmark: Benchmark {
         let seconds = Double(Clock.now() - start) / 1e9
 
         try all(loop) { try $0.call(WatchChannel(channel: channels[0], limit: 0)) }
-        // Nobody hears of that any more.
+        // By then no more signals are sent about it.
         try loop.run(for: scale == .smoke ? 0.2 : 6)
         func page(_ offset: Int) throws -> Double {
             let load = CallLoad(loop: loop, server: server, socket: 0)
@@ -53,12 +53,12 @@ struct WatchingBenchmark: Benchmark {
         ]
     }
 
-    /// Has every socket make a call, and waits for the answers.
+    /// Makes every socket call, and waits for the answers.
     private func all(_ loop: LoadLoop, _ call: (LoadSocket) throws -> Int) throws {
         var answered = 0
         loop.onFrame = { _, frame, _ in if case .reply = frame { answered += 1 } }
         defer { loop.onFrame = { _, _, _ in } }
-        // Some at a time, as the server's queue has an end.
+        // Some at a time, as the server's queue is bounded.
         for start in stride(from: 0, to: loop.sockets.count, by: 1000) {
             let part = loop.sockets[start..<min(start + 1000, loop.sockets.count)]
             for socket in part { _ = try call(socket) }

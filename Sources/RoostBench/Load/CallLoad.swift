@@ -1,7 +1,7 @@
 import Foundation
 import RoostAPI
 
-/// One socket that calls operations one after another, some under way at a time, and what that costs the server.
+/// One socket that calls operations one after another, with some under way at a time, and their cost to the server.
 struct CallLoad {
     let loop: LoadLoop
     let server: BenchServer
@@ -15,7 +15,7 @@ struct CallLoad {
         var cpuPerCall: Double { cpuMicroseconds / Double(max(1, calls)) }
     }
 
-    /// Calls as many operations as the closure makes. A refusal ends the benchmark.
+    /// Calls as many operations as given, made by the closure. A refusal ends the benchmark.
     func run(
         _ count: Int, window: Int = 1, timeout: Double = 600, _ call: @escaping (LoadSocket, Int) throws -> Void
     ) throws
@@ -42,7 +42,7 @@ struct CallLoad {
         return Result(calls: count, seconds: seconds, cpuMicroseconds: server.usage.cpuMicroseconds(since: before))
     }
 
-    /// Calls the same operation again and again.
+    /// Calls the same operation repeatedly.
     func repeating(_ operation: some RoostAPI.Operation, _ count: Int) throws -> Result {
         try run(count) { socket, _ in _ = try socket.call(operation) }
     }

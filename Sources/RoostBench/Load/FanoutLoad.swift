@@ -1,6 +1,6 @@
 import Foundation
 
-/// One channel whose members are all sockets of the loop: the first of them sends.
+/// One channel whose members are all the sockets of the loop: the first of them sends.
 struct FanoutLoad {
     let channel: String
 
@@ -13,11 +13,11 @@ struct FanoutLoad {
         var deliveries: Histogram
     }
 
-    /// Sends for some seconds, with as many messages under way as the window allows: one means that a message is sent when the one before
-    /// is everywhere.
+    /// Sends for some seconds, with as many messages under way as the window allows: with one, a message is sent when the previous one has arrived
+    /// everywhere.
     ///
-    /// - Parameter slackSeconds: How long after these seconds the last deliveries may take. With more than one under way there is no moment before at which
-    ///   all is delivered.
+    /// - Parameter slackSeconds: How long the last deliveries may take after these seconds. With more than one under way there is no earlier moment
+    ///   at which everything is delivered.
     func run(
         _ loop: LoadLoop, _ server: BenchServer, window: Int, seconds: Double, slackSeconds: Double = 30
     ) throws -> Measurement {
@@ -48,7 +48,7 @@ struct FanoutLoad {
         }
         defer { loop.onFrame = { _, _, _ in } }
 
-        // What a server writes past its channels the kernel doesn't count among a process's writes.
+        // The kernel doesn't count a server's writes that bypass its channels among a process's writes.
         func writes() -> Double { server.metric("roost_socket_writes_total") ?? 0 }
         let (writesBefore, before) = (writes(), server.usage)
         let start = Clock.now()

@@ -2,19 +2,19 @@ import Foundation
 
 /// Drives all sockets of the load generator on the calling thread.
 ///
-/// One thread without locks or tasks: so that it takes as little as possible of the machine that it shares with the server, and so that a
-/// benchmark reads from top to bottom.
+/// One thread without locks or tasks: it takes as little as possible of the machine that it shares with the server, and a benchmark reads from top
+/// to bottom.
 final class LoadLoop {
     private(set) var sockets: [LoadSocket] = []
     private var readiness = Readiness()
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
 
-    /// Called with every frame that came. ``now`` is the time at which it was read.
+    /// Called with every received frame. ``now`` is the time at which it was read.
     var onFrame: (LoadSocket, LoadFrame, UnsafeRawBufferPointer) throws -> Void = { _, _, _ in }
     private(set) var now = Clock.now()
     /// Whether a refused call is passed to ``onFrame`` too, instead of ending the benchmark.
     var takesRefusals = false
-    /// Bytes that came since the benchmark set it to 0.
+    /// The bytes received since the benchmark set it to 0.
     var receivedBytes = 0
 
     init() { signal(SIGPIPE, SIG_IGN) }
@@ -41,7 +41,7 @@ final class LoadLoop {
         readiness = Readiness()
     }
 
-    /// Serves the sockets until the condition holds. Throws when that takes too long, or a socket fails.
+    /// Serves the sockets until the condition holds. Throws if that takes too long, or a socket fails.
     func run(timeout seconds: Double, until isDone: () -> Bool) throws {
         let deadline = Clock.now() + UInt64(seconds * 1e9)
         while !isDone() {
@@ -53,7 +53,7 @@ final class LoadLoop {
     /// Serves the sockets for a time.
     func run(for seconds: Double) throws { try run(until: Clock.now() + UInt64(seconds * 1e9)) }
 
-    /// Serves the sockets up to a moment of the ``Clock``.
+    /// Serves the sockets until a time of the ``Clock``.
     func run(until end: UInt64) throws {
         while true {
             let now = Clock.now()
@@ -70,12 +70,12 @@ final class LoadLoop {
         for number in ready where number < sockets.count {
             let socket = sockets[number]
             if !socket.unsent.isEmpty { socket.flush() }
-            // What is there is told once, so all of it is read.
+            // Readiness is reported once, so everything available is read.
             while try receive(socket) == buffer.count {}
         }
     }
 
-    /// Reads from a socket once. Returns how many bytes came.
+    /// Reads from a socket once. Returns the number of bytes received.
     private func receive(_ socket: LoadSocket) throws -> Int {
         let count = read(socket.descriptor, buffer.baseAddress, buffer.count)
         guard count > 0 else {

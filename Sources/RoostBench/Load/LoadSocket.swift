@@ -4,7 +4,7 @@ import Synchronization
 
 /// A server's frame as the load generator sees it: it counts and doesn't decode.
 enum LoadFrame {
-    /// The number of changes in it: more than one if a node replaces missed events by one.
+    /// The number of changes in it: more than one if a node replaces missed events with one.
     case event(count: Int)
     case welcome
     case reply(call: Int, isRefusal: Bool)
@@ -14,7 +14,7 @@ enum LoadFrame {
     /// An error or a farewell.
     case other
 
-    /// Tells a frame by its first bytes: `{"watching":…`, `{"welcome":…`, `{"reply":7,"error":…`.
+    /// Recognises a frame by its first bytes: `{"watching":…`, `{"welcome":…`, `{"reply":7,"error":…`.
     init(opcode: UInt8, payload: UnsafeRawBufferPointer) {
         switch opcode {
         case 1 where payload.count > 10:
@@ -34,7 +34,7 @@ enum LoadFrame {
         }
     }
 
-    /// Whether an event is a new message: `{"watching":false,"message":…`, or as versions before had it,
+    /// Whether an event is a new message: `{"watching":false,"message":…`, or in earlier versions
     /// `{"watching":false,"event":"message.new"…`.
     static func isNewMessage(_ payload: UnsafeRawBufferPointer) -> Bool {
         let key = payload[12] == UInt8(ascii: "t") ? 18 : 19
@@ -52,7 +52,7 @@ enum LoadFrame {
         return number
     }
 
-    /// One, as two bytes tell for all but `{"watching":false,"event":"stream.changes","stream":…,"seq":9,"after":4,…`.
+    /// One, as two bytes show, for all but `{"watching":false,"event":"stream.changes","stream":…,"seq":9,"after":4,…`.
     private static func changeCount(_ payload: UnsafeRawBufferPointer) -> Int {
         let kind = payload[12] == UInt8(ascii: "t") ? 26 : 27
         guard payload.count > kind + 14, payload[kind] == UInt8(ascii: "s"), payload[kind + 7] == UInt8(ascii: "c") else {
@@ -62,7 +62,7 @@ enum LoadFrame {
         return max(1, seq - after)
     }
 
-    /// The number behind the first place where these words stand.
+    /// The number after the first occurrence of these words.
     private static func number(of words: StaticString, in payload: UnsafeRawBufferPointer) -> Int? {
         let words = UnsafeRawBufferPointer(start: words.utf8Start, count: words.utf8CodeUnitCount)
         guard payload.count > words.count else { return nil }
@@ -74,23 +74,23 @@ enum LoadFrame {
     }
 }
 
-/// One connection of the load generator. It holds a descriptor, counts and, rarely, bytes of a frame that isn't whole yet.
+/// One connection of the load generator. It holds a descriptor, counts and, rarely, bytes of an incomplete frame.
 final class LoadSocket {
     enum Stage { case upgrading, open, plain }
 
     let descriptor: Int32
-    /// Which of the benchmark's sockets it is.
+    /// Its number among the benchmark's sockets.
     let number: Int
-    /// Which of all sockets of this process it is: with it the ids of messages begin, so that a user who connects again doesn't send those of
-    /// before, which would be acknowledged without being stored.
+    /// Its number among all sockets of this process, which begins the ids of messages: a user who reconnects doesn't reuse earlier ids, which would
+    /// be acknowledged without being stored.
     private let serial = LoadSocket.madeCount.wrappingAdd(1, ordering: .relaxed).oldValue
     private static let madeCount = Atomic(0)
     fileprivate(set) var stage: Stage
-    /// Changes in events, since the benchmark set it to 0.
+    /// The changes in events since the benchmark set it to 0.
     var eventCount = 0
-    /// Signals, likewise.
+    /// The signals, counted in the same way.
     var signalCount = 0
-    /// Calls that were made, which is also the number of the newest.
+    /// The calls made, which is also the number of the newest.
     var callCount = 0
     fileprivate(set) var isWelcome = false
     fileprivate var rest: [UInt8] = []
@@ -105,7 +105,7 @@ final class LoadSocket {
 
     deinit { close(descriptor) }
 
-    /// Plain TCP: received bytes are counted and thrown away.
+    /// Plain TCP: received bytes are counted and discarded.
     static func plain(port: UInt16, number: Int) throws -> LoadSocket { plain(try connected(port), number: number) }
 
     static func plain(_ descriptor: Int32, number: Int) -> LoadSocket {
@@ -119,7 +119,7 @@ final class LoadSocket {
         return socket
     }
 
-    /// - Parameter token: Nil for a socket on which nobody authenticates yet.
+    /// - Parameter token: Nil for a socket without authentication so far.
     static func upgradeRequest(token: String?) -> [UInt8] {
         let authorization = token.map { "Authorization: Bearer \($0)\r\n" } ?? ""
         let request = """
@@ -145,7 +145,7 @@ final class LoadSocket {
         return callCount
     }
 
-    /// Sends a message. Built by hand, since it is what the load consists of.
+    /// Sends a message. Built by hand, since most of the load consists of it.
     func sendMessage(to channel: String, text: String) -> Int {
         callCount += 1
         send(
@@ -159,7 +159,7 @@ final class LoadSocket {
 
     private func send(frame payload: [UInt8], opcode: UInt8 = 1) { send(Self.frame(payload, opcode: opcode)) }
 
-    /// A frame whose mask is zero: valid, and the payload stands in it as it is.
+    /// A frame whose mask is zero: valid, and the payload is in it unchanged.
     static func frame(_ payload: [UInt8], opcode: UInt8 = 1, isFinal: Bool = true) -> [UInt8] {
         var bytes: [UInt8] = [(isFinal ? 0x80 : 0) | opcode]
         bytes.reserveCapacity(payload.count + 14)
@@ -190,7 +190,7 @@ final class LoadSocket {
 }
 
 extension LoadSocket {
-    /// Takes bytes that came, and hands out the frames that are whole.
+    /// Takes received bytes, and passes on the complete frames.
     func receive(_ bytes: UnsafeRawBufferPointer, _ body: (LoadFrame, UnsafeRawBufferPointer) throws -> Void) throws {
         if stage == .plain { return }
         if rest.isEmpty {

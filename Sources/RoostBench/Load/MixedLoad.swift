@@ -3,7 +3,7 @@ import RoostAPI
 
 /// Members of many channels, all connected, who send, mark as read and open channels at a steady pace.
 ///
-/// For each message two members of its channel mark it as read, and for each tenth one opens the channel: a page of 50. Members take turns.
+/// For each message two members of its channel mark it as read, and for every tenth one member opens the channel: a page of 50. Members take turns.
 struct MixedLoad {
     struct Result {
         var sends = Histogram()
@@ -23,21 +23,21 @@ struct MixedLoad {
     private static let messagesPerPage = 10
     private let pageSize = 50
 
-    /// Who does something when a message is due.
+    /// The members who act when a message is due.
     struct Step: Hashable {
-        /// Its place among the channels.
+        /// The channel's place among the channels.
         let channel: Int
         /// Places among the members of the channel.
         let sender: Int
         let markers: [Int]
-        /// Nil if nobody opens the channel.
+        /// Nil if no member opens the channel.
         let opener: Int?
     }
 
-    /// Who does something when the message of a number is due. Neighbours in time are in other channels.
+    /// Returns the members who act when the message of a number is due. Consecutive messages are in different channels.
     ///
-    /// Each turn over all channels has other members in each of them, and opens other channels. By the message's number alone each channel would always have
-    /// the same ones, since 200 channels are a multiple of 50 members and of 10 messages for a page.
+    /// Each pass over all channels has other members in each of them, and opens other channels. By the message's number alone each channel would
+    /// always have the same ones, since 200 channels are a multiple of 50 members and of 10 messages per page.
     static func step(_ number: Int, channelCount: Int, memberCount: Int) -> Step {
         let turn = number / channelCount
         func member(_ offset: Int) -> Int { (turn * (marksPerMessage + 1) + offset) % memberCount }
@@ -46,7 +46,7 @@ struct MixedLoad {
             opener: (number + turn) % messagesPerPage == 0 ? member(marksPerMessage + 1) : nil)
     }
 
-    /// Goes on for some seconds, and then until every call is answered and every message has reached all members of its channel.
+    /// Runs for some seconds, and then until every call is answered and every message has reached all members of its channel.
     func run(_ loop: LoadLoop, _ server: BenchServer, seconds: Double) throws -> Result {
         var underWay: [[Int: (start: UInt64, call: Call)]] = Array(repeating: [:], count: loop.sockets.count)
         var result = Result()
@@ -87,7 +87,7 @@ struct MixedLoad {
             }
             expected += channel.members.count
             result.messages += 1
-            // What this program is late by counts as the server's: users don't wait for it any less.
+            // A delay of this program counts as the server's: users wait just the same.
             due = start + UInt64(result.messages) * 1_000_000_000 / UInt64(messagesPerSecond)
             try loop.run(until: due)
         }

@@ -1,7 +1,7 @@
 import Foundation
 import RoostAPI
 
-/// Users who send and read at a steady pace, whatever the server has to do besides: how late their answers come is what they feel of it.
+/// Users who send and read at a steady pace, independently of the server's other load: the delay of their answers is what they notice of that load.
 struct PacedLoad {
     struct Result {
         var sends = Histogram()
@@ -9,15 +9,16 @@ struct PacedLoad {
         var refused = 0
     }
 
-    /// A channel for each of the loop's sockets, to which it sends and whose newest page it reads.
+    /// One channel per socket of the loop, to which it sends and whose newest page it reads.
     let channels: [String]
     var sendsPerSecond: Int
     let pagesPerSecond: Int
-    /// Whether calls may be refused, and are counted. Otherwise one ends the benchmark: a server that refuses has less to do, and answers the rest sooner.
+    /// Whether calls may be refused, and are counted. Otherwise a refusal ends the benchmark: a server that refuses has less to do, and answers the
+    /// rest sooner.
     var takesRefusals = false
     private let pageSize = 50
 
-    /// Goes on until the condition holds, and then waits for the answers.
+    /// Runs until the condition holds, and then waits for the answers.
     func run(_ loop: LoadLoop, into result: inout Result, until isDone: () -> Bool) throws {
         /// For each socket its calls under way, by their numbers.
         var underWay: [[Int: (start: UInt64, isPage: Bool)]] = Array(repeating: [:], count: loop.sockets.count)
@@ -49,7 +50,7 @@ struct PacedLoad {
             // The callback and this loop never run at the same time, and share the counts.
             let socket = loop.sockets[calls % channels.count]
             let isPage = calls * pagesPerSecond % (sendsPerSecond + pagesPerSecond) < pagesPerSecond
-            // Not when this program got round to it: what kept the machine busy until then keeps users waiting too.
+            // Timed from when it was due, not from when this program sent it: what kept the machine busy until then keeps users waiting too.
             let begun = start + UInt64(calls) * 1_000_000_000 / UInt64(sendsPerSecond + pagesPerSecond)
             let call: Int
             if isPage {

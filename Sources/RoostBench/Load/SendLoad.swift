@@ -1,13 +1,13 @@
 import Foundation
 
-/// Senders that have some sends under way all the time: for each reply the next one.
+/// Senders that always have some sends under way: each reply triggers the next one.
 struct SendLoad {
     struct Sender {
         /// Its place among the loop's sockets.
         let socket: Int
-        /// It sends to each in turn.
+        /// The channels to which it sends in turn.
         let channels: [String]
-        /// Sockets that get an event of each of its sends. The load ends when they have all.
+        /// The sockets that get an event of each of its sends. The load ends when they have all of them.
         let receivers: Int
 
         init(socket: Int, channels: [String], receivers: Int = 0) {
@@ -32,7 +32,7 @@ struct SendLoad {
     }
 
     let senders: [Sender]
-    /// Sends that each has under way.
+    /// The sends that each sender has under way.
     let window: Int
 
     /// Sends for some seconds, and waits until everything is answered.
@@ -89,7 +89,7 @@ struct BatchCounter {
     private let operations: Double
     private let batches: Double
 
-    /// Nil when the server tells neither.
+    /// Nil if the server reports neither.
     init?(port: UInt16) {
         guard let operations = ServerMetrics.value(of: "roost_write_operations_total", port: port),
             let batches = ServerMetrics.value(of: "roost_write_batches_total", port: port)

@@ -2,10 +2,10 @@ import Foundation
 import RoostAPI
 import RoostServer
 
-/// A real server in a process of its own, on a directory and a free port of this machine.
+/// A real server in a separate process, on a directory and a free port of this machine.
 final class BenchServer {
     let port: UInt16
-    /// From the start of the process to its first "ready".
+    /// From the start of the process until it is first ready.
     let startMilliseconds: Double
     private let process: ChildProcess
     private let directory: URL
@@ -16,19 +16,19 @@ final class BenchServer {
     /// - Parameters:
     ///   - settings: Further flags of the server.
     ///   - program: Another build of roost; nil for this one.
-    ///   - name: The log's, for servers that share a directory.
+    ///   - name: The log's name, for servers that share a directory.
     init(directory: URL, program: URL? = nil, settings: [String] = [], name: String = "server") throws {
         self.directory = directory
         let log = directory.appending(path: "\(name).log")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         _ = FileManager.default.createFile(atPath: log.path, contents: nil)
         port = try LoopbackSocket.freePort()
-        // A build of another version need not know this setting.
+        // Another version may not know this setting.
         let limits = program == nil ? ["--unauthenticated-connections-per-address", "1000000"] : []
         let start = Clock.now()
         process = try ChildProcess(
             program: program,
-            // All load comes from one address, and nobody waits for the window when it ends.
+            // All load comes from one address, and shutdown shouldn't wait for the window.
             ["serve", "--data", directory.path, "--port", "\(port)", "--drain-window", "0"] + limits + settings,
             errors: try FileHandle(forWritingTo: log))
         while LoopbackSocket.get("/readyz", port: port)?.hasPrefix("HTTP/1.1 200") != true {
@@ -41,18 +41,18 @@ final class BenchServer {
         startMilliseconds = Double(Clock.now() - start) / 1e6
     }
 
-    /// The value of a counter or gauge of /metrics; nil when the server doesn't tell it.
+    /// The value of a counter or gauge of /metrics; nil if the server doesn't report it.
     func metric(_ name: String) -> Double? { ServerMetrics.value(of: name, port: port) }
 
     func end() { process.end() }
 
-    /// Ends the server as a crash does.
+    /// Ends the server as a crash would.
     func kill() { process.end(by: SIGKILL) }
 }
 
 /// A server's own metrics.
 enum ServerMetrics {
-    /// The value of a counter or gauge of /metrics; nil when the server doesn't tell it.
+    /// The value of a counter or gauge of /metrics; nil if the server doesn't report it.
     static func value(of name: String, port: UInt16) -> Double? {
         let text = LoopbackSocket.get("/metrics", port: port) ?? ""
         let line = text.split(whereSeparator: \.isNewline).first { $0.hasPrefix(name + " ") }
@@ -77,7 +77,7 @@ struct BenchTokens {
 
 /// Plain TCP on 127.0.0.1.
 enum LoopbackSocket {
-    /// A connection, blocking. Negative when nobody listens.
+    /// A blocking connection. Negative if nothing listens on the port.
     static func connect(port: UInt16) -> Int32 {
         let socket = make()
         var address = self.address(port: port)
@@ -91,7 +91,7 @@ enum LoopbackSocket {
         return socket
     }
 
-    /// A socket that listens on a port; on one that the system chooses if that is 0.
+    /// A socket that listens on a port; on one chosen by the system if it is 0.
     static func listen(port: UInt16 = 0) throws -> (socket: Int32, port: UInt16) {
         let socket = make()
         var address = self.address(port: port)
@@ -106,7 +106,7 @@ enum LoopbackSocket {
         return (socket, UInt16(bigEndian: address.sin_port))
     }
 
-    /// A port that nothing has, below those that the system gives to connections: thousands of them are made before and while a server is away.
+    /// A free port below the range that the system uses for connections: thousands of those are made before and while a server is down.
     static func freePort() throws -> UInt16 {
         for _ in 0..<100 {
             guard let (socket, port) = try? listen(port: .random(in: 10_000..<32_768)) else { continue }
@@ -116,7 +116,7 @@ enum LoopbackSocket {
         throw BenchFailure("no port of 127.0.0.1 is free")
     }
 
-    /// A whole answer to a GET, head and body; nil when nobody answers.
+    /// A complete answer to a GET, head and body; nil if there is none.
     static func get(_ path: String, port: UInt16) -> String? {
         let socket = connect(port: port)
         guard socket >= 0 else { return nil }

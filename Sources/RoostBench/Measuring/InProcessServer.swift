@@ -7,7 +7,7 @@ import RoostServer
 
 /// A server in this process, which takes work without a socket: this measures the engine and the parts it drives.
 ///
-/// Its CPU time is this process's, so that as little as possible should happen in it besides.
+/// Its CPU time is this process's, so as little else as possible should happen in it.
 final class InProcessServer: Sendable {
     let port: UInt16
     /// The counts of all servers of this process.
@@ -46,7 +46,7 @@ final class InProcessServer: Sendable {
         self.port = UInt16(clamping: port)
     }
 
-    /// Runs something in a transaction, as the engine runs an operation.
+    /// Runs a body in a transaction, as the engine runs an operation.
     func perform(
         as caller: Caller = .server, scope: Scope = Scope(), _ run: @escaping @Sendable (inout Context) throws -> Void
     ) async throws {

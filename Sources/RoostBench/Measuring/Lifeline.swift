@@ -1,26 +1,27 @@
 import Foundation
 import Synchronization
 
-/// Ends the children of this process and removes the directory of its run when it is gone without having done so, also by SIGKILL.
+/// Ends the children of this process and removes the directory of its run if this process ends without having done so, even by SIGKILL.
 ///
-/// A shell reads from a pipe that only this process holds. It gets the number of each process to look after; when the pipe ends without a
-/// last word, it ends those processes.
+/// A shell reads from a pipe that only this process holds. It is sent the number of each process to look after; if the pipe closes without a final
+/// word, it ends those processes.
 final class Lifeline: Sendable {
     /// How a process is ended.
     enum Ending: String {
-        /// PostgreSQL ends at once, all its processes and its shared memory with it.
+        /// PostgreSQL ends at once, with all its processes and its shared memory.
         case quit = "QUIT"
-        /// For a process that holds nothing but memory. To a Swift program SIGQUIT is a crash to report.
+        /// For a process that holds nothing but memory. A Swift program would report SIGQUIT as a crash.
         case kill = "KILL"
     }
 
     private static let running = Mutex<Lifeline?>(nil)
-    /// That of the run under way; nil between runs.
+    /// The one of the current run; nil between runs.
     static var current: Lifeline? { running.withLock { $0 } }
 
     private let input: FileHandle
 
-    /// A signal to a terminal's foreground group must not end the shell too. A process may write until its end, so the directory is removed after it.
+    /// A signal to a terminal's foreground group must not end the shell too. A process may write until its end, so the directory is removed after
+    /// that.
     private static let script = """
         trap '' INT TERM HUP QUIT
         without() { gone=$1; shift; rest=; for other; do [ "$other" = "$gone" ] || rest="$rest $other"; done; }
@@ -45,7 +46,7 @@ final class Lifeline: Sendable {
 
     /// Becomes the ``current`` one.
     init(directory: URL) throws {
-        // A shell that is gone doesn't end the run.
+        // The run continues even if the shell is gone.
         signal(SIGPIPE, SIG_IGN)
         let process = Process()
         let pipe = Pipe()
@@ -64,10 +65,10 @@ final class Lifeline: Sendable {
 
     func watch(_ process: Int32, endingBy ending: Ending) { say("\(ending.rawValue) \(process)") }
 
-    /// A process has ended: its number may soon be another's.
+    /// A process has ended: its number may be reused.
     func forget(_ process: Int32) { say("ended \(process)") }
 
-    /// Everything has ended in order.
+    /// Everything has been cleaned up.
     func release() {
         Self.running.withLock { if $0 === self { $0 = nil } }
         say("done")

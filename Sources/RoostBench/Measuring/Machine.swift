@@ -1,11 +1,11 @@
 import Foundation
 
-/// The machine that the figures are of: they say nothing without it.
+/// The machine on which figures were measured: they mean nothing without it.
 struct Machine: Encodable, CustomStringConvertible {
     let cores: Int
     let processor: String
     let kernel: String
-    /// How long this disk takes for an append of 4 KiB with its fsync.
+    /// How long this disk takes to append 4 KiB with its fsync.
     let fsyncMedianMicroseconds: Double
     /// How long it takes to write 4 KiB in place with fdatasync, which is what most commits do.
     let fdatasyncMedianMicroseconds: Double
@@ -30,7 +30,7 @@ struct Machine: Encodable, CustomStringConvertible {
 
 /// The cost of the disk itself.
 enum Disk {
-    /// Copies a file, and waits until the disk has the copy: what is measured next isn't to wait for that.
+    /// Copies a file, and waits until the copy is on disk, so that the next measurement doesn't wait for it.
     static func copy(_ file: URL, to copy: URL) throws {
         try FileManager.default.copyItem(at: file, to: copy)
         let handle = try FileHandle(forUpdating: copy)
@@ -38,20 +38,20 @@ enum Disk {
         try handle.synchronize()
     }
 
-    /// Appends 4 KiB to a file and calls fsync, again and again for about a second.
+    /// Appends 4 KiB to a file and calls fsync, repeatedly for about a second.
     static func fsyncs(in directory: URL, seconds: Double = 1) throws -> Histogram {
         try times(in: directory, seconds: seconds) { file, block, _ in
             write(file, block, block.count) == block.count && fsync(file) == 0
         }
     }
 
-    /// Writes 4 KiB in place and calls fdatasync: what a commit does once SQLite's log has its size. On some file systems this takes a
-    /// tenth of an append, whose new size is to be kept as well.
+    /// Writes 4 KiB in place and calls fdatasync: what a commit does once SQLite's log has reached its size. On some file systems this takes a
+    /// tenth of an append, whose new size has to be stored too.
     static func rewrites(in directory: URL, seconds: Double = 1) throws -> Histogram {
         try times(in: directory, seconds: seconds, rewrite)
     }
 
-    /// The same at a steady pace, each time from when it was due: how late this machine is by itself, whose processors and disk others may share.
+    /// The same at a steady pace, each timed from when it was due: the delay of the machine itself, whose processors and disk others may share.
     static func pacedRewrites(in directory: URL, perSecond: Int, seconds: Double) throws -> Histogram {
         try withProbe(in: directory) { file in
             var times = Histogram()
@@ -94,7 +94,7 @@ enum Disk {
         }
     }
 
-    /// A file of some blocks that are on disk, for as long as the body takes.
+    /// A file of some blocks on disk, during the body.
     private static func withProbe(in directory: URL, _ body: (Int32) throws -> Histogram) throws -> Histogram {
         let path = directory.appending(path: "fsync-probe").path
         let file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0o600)
@@ -125,17 +125,18 @@ enum Clock {
         return pthread_getcpuclockid(pthread_self(), &clock) == 0 ? clock : nil
     }
 
-    /// What the clock of a thread shows; 0 once the thread has ended.
+    /// The time of a thread's clock; 0 once the thread has ended.
     static func cpu(_ ofThread: clockid_t) -> UInt64 { nanoseconds(ofThread) }
 
-    /// CPU time of another process, in nanoseconds, where /proc counts hundredths of a second; 0 once it has ended.
+    /// CPU time of another process, in nanoseconds, while /proc counts hundredths of a second; 0 once it has ended.
     static func cpu(ofProcess process: Int32) -> UInt64 {
         var clock = clockid_t()
         return clock_getcpuclockid(process, &clock) == 0 ? nanoseconds(clock) : 0
     }
 
     private static func nanoseconds(_ clock: clockid_t) -> UInt64 {
-        // The two fields of a `timespec`. Whose module that is depends on what else a target imports, and its fields can't be named without it.
+        // The two fields of a `timespec`. Which module it belongs to depends on the target's other imports, and its fields can't be named without
+        // it.
         var time = (seconds: 0, nanoseconds: 0)
         withUnsafeMutablePointer(to: &time) { fields in
             _ = fields.withMemoryRebound(to: timespec.self, capacity: 1) { clock_gettime(clock, $0) }
@@ -144,7 +145,7 @@ enum Clock {
     }
 }
 
-/// Files of /proc, which have no size before they are read.
+/// Files of /proc, whose size isn't known before they are read.
 enum SystemFile {
     static func read(_ path: String) -> String {
         let file = open(path, O_RDONLY | O_CLOEXEC)

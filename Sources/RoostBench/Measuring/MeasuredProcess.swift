@@ -1,14 +1,14 @@
 import Foundation
 
-/// A process that is measured: its CPU time, its memory and its calls of write, as the kernel counts them.
+/// A measured process: its CPU time, its memory and its calls of write, as the kernel counts them.
 struct ProcessUsage {
     /// User and system time together.
     let cpuSeconds: Double
     let residentBytes: Double
-    /// Calls of write(2) and its kin.
+    /// Calls of write(2) and related functions.
     let writeCalls: Double
-    /// What was written to the disk: the pages of files that it has made dirty, so that a page that is written twice counts twice, and what goes to
-    /// sockets doesn't count.
+    /// The bytes written to the disk: the pages of files that the process made dirty. A page written twice counts twice, and writes to sockets
+    /// don't count.
     let writtenBytes: Double
 
     init(of process: Int32) {
@@ -24,13 +24,13 @@ struct ProcessUsage {
         writtenBytes = count("write_bytes:")
     }
 
-    /// CPU time since an earlier look.
+    /// CPU time since an earlier sample.
     func cpuMicroseconds(since earlier: ProcessUsage) -> Double { (cpuSeconds - earlier.cpuSeconds) * 1e6 }
 }
 
-/// The most memory that a process had resident at one time, as the kernel keeps it.
+/// A process's peak resident memory, as the kernel records it.
 enum PeakMemory {
-    /// Starts over with what is resident now.
+    /// Resets the peak to the current resident memory.
     static func reset(_ process: Int32) throws {
         let file = open("/proc/\(process)/clear_refs", O_WRONLY | O_CLOEXEC)
         defer { close(file) }
@@ -46,13 +46,13 @@ enum PeakMemory {
     }
 }
 
-/// A process that a benchmark starts: this program once more, as the server or as a floor, or another one. It doesn't outlive this process, however
+/// A process that a benchmark starts: this program again, as the server or as a floor, or another one. It doesn't outlive this process, however
 /// that ends.
 final class ChildProcess {
     private let process = Process()
     private let input = Pipe()
     private let output = Pipe()
-    /// Nil outside of a run, and once the process has ended.
+    /// Nil outside a run, and once the process has ended.
     private var lifeline: Lifeline?
 
     var identifier: Int32 { process.processIdentifier }
@@ -61,7 +61,7 @@ final class ChildProcess {
 
     /// - Parameters:
     ///   - program: Nil for this one.
-    ///   - errors: Where what it writes to its standard error goes.
+    ///   - errors: Receives its standard error.
     ///   - ending: How it is ended when this process is gone.
     init(program: URL? = nil, _ arguments: [String], errors: FileHandle, endingBy ending: Lifeline.Ending = .kill) throws {
         let own = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
@@ -78,7 +78,7 @@ final class ChildProcess {
     /// Its exit status; nil while it runs.
     var status: Int32? { process.isRunning ? nil : process.terminationStatus }
 
-    /// The first line that it writes.
+    /// The first line of its output.
     func firstLine() throws -> String {
         var line: [UInt8] = []
         var byte: UInt8 = 0
@@ -87,10 +87,10 @@ final class ChildProcess {
         return String(decoding: line, as: UTF8.self)
     }
 
-    /// Writes one byte to its standard input: the next step.
+    /// Writes one byte to its standard input, which triggers the next step.
     func step() { _ = write(input.fileHandleForWriting.fileDescriptor, "\n", 1) }
 
-    /// Asks it to end, and after a while ends it.
+    /// Asks it to end, and kills it after a while.
     func end(by signal: Int32 = SIGTERM, after seconds: Double = 5) {
         defer {
             lifeline?.forget(identifier)
@@ -108,8 +108,8 @@ final class ChildProcess {
 }
 
 extension Process {
-    /// Starts it with no signal blocked. The threads of the concurrency runtime block them all, a child inherits that, and a program that
-    /// waits for its alarm or is asked to end would then wait for ever.
+    /// Starts it with no signal blocked. The threads of the concurrency runtime block all signals, and a child inherits that: a program that waits
+    /// for its alarm or for a request to end would then wait forever.
     func runHearingSignals() throws {
         var none = sigset_t()
         var before = sigset_t()
@@ -120,7 +120,7 @@ extension Process {
     }
 }
 
-/// A directory for one run, on the disk that is measured. It is deleted when the run is over, however this process ends.
+/// A directory for one run, on the measured disk. It is deleted when the run ends, however this process ends.
 final class RunDirectory {
     let url: URL
     private let lifeline: Lifeline
@@ -129,12 +129,12 @@ final class RunDirectory {
         let place = parent.appending(path: ".roost-bench-\(getpid())-\(UInt32.random(in: 0 ... .max))")
         url = place
         lifeline = try Lifeline(directory: place)
-        // Not its parent too: that would be on another disk than the one that was meant.
+        // Not its parent too: that would be on another disk than the intended one.
         try FileManager.default.createDirectory(at: place, withIntermediateDirectories: false)
     }
 
     deinit {
-        // An app's store that is being closed takes files of its own away meanwhile, at which removing the whole fails.
+        // An app's store that is closing removes its own files meanwhile, which makes the removal of the whole fail.
         for _ in 0..<20 where FileManager.default.fileExists(atPath: url.path) {
             if (try? FileManager.default.removeItem(at: url)) == nil { usleep(50_000) }
         }

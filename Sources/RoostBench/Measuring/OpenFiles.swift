@@ -8,7 +8,7 @@ enum OpenFiles {
     private static let resource = RLIMIT_NOFILE
     #endif
 
-    /// Allows this process, and the child processes that inherit it, as many as the system does.
+    /// Raises the limit of this process, and of child processes that inherit it, to the system's maximum.
     static func raiseLimit() {
         var limit = rlimit()
         guard getrlimit(resource, &limit) == 0 else { return }
@@ -16,7 +16,7 @@ enum OpenFiles {
         _ = setrlimit(resource, &limit)
     }
 
-    /// Throws when there aren't enough for some sockets and a little more.
+    /// Throws if the limit is too low for some sockets and a few other files.
     static func require(sockets: Int) throws {
         var limit = rlimit()
         guard getrlimit(resource, &limit) == 0, UInt64(limit.rlim_cur) < UInt64(sockets + 100) else { return }

@@ -3,13 +3,13 @@ import RoostAPI
 import RoostCore
 import RoostDatabase
 
-/// Fills a data directory, or a database, before a server starts on it: by the server's own rules, in large batches.
+/// Fills a data directory, or a database, before a server starts on it: through the server's own rules, in large batches.
 struct Seed {
     private let database: any Database
     private var ids = IDGenerator()
-    /// A day ago, which is long enough for more operations than any benchmark begins with.
+    /// A day ago, which is far enough for more operations than any benchmark begins with.
     private var now = Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 - 86_400) * 1000)
-    /// As the server that is to run on the data has them.
+    /// The options of the server that will run on the data.
     var options = AppOptions()
 
     /// Opens the directory, runs the body, and closes it again.
@@ -17,13 +17,13 @@ struct Seed {
         try fill(try SQLiteDatabase(directory: directory), body)
     }
 
-    /// Runs the body on a database that no server uses at the moment.
+    /// Runs the body on a database that no server is using.
     static func fill(_ database: any Database, _ body: (inout Seed) throws -> Void) throws {
         var seed = Seed(database: database)
         try body(&seed)
     }
 
-    /// Makes the channels `channel-0` and so on, each with an owner of its own. Returns the owners.
+    /// Makes the channels `channel-0` and so on, each with a different owner. Returns the owners.
     static func ownChannels(_ count: Int, in directory: URL) throws -> [UserID] {
         let users = (0..<count).map { UserID("user-\($0)") }
         try fill(directory) { seed in
@@ -57,7 +57,7 @@ struct Seed {
         var remaining = elements[...]
         while !remaining.isEmpty {
             ids = try database.write(lane: 0) { transaction in
-                // Nobody else writes: no heads are locked.
+                // There are no other writers, so no heads are locked.
                 transaction.heldStreams?.holdAll()
                 var batch = Batch(transaction: transaction, ids: ids, options: options, now: now)
                 for element in remaining.prefix(5000) { try body(&batch, element) }
@@ -78,7 +78,7 @@ struct Seed {
         let transaction: any Transaction
         fileprivate(set) var ids: IDGenerator
         private let options: AppOptions
-        /// Later with each operation, so that messages have times of their own.
+        /// Increases with each operation, so messages have distinct times.
         fileprivate private(set) var now: Timestamp
 
         fileprivate init(transaction: any Transaction, ids: IDGenerator, options: AppOptions, now: Timestamp) {
@@ -107,7 +107,7 @@ struct Seed {
 
 /// The text of the benchmarks' messages.
 enum SampleText {
-    /// 200 bytes, about as long as people's longer messages are.
+    /// 200 bytes, about the length of people's longer messages.
     static let message = String(
         String(repeating: "The quick brown fox jumps over the lazy dog, and then both of them go home to have dinner. ", count: 3)
             .prefix(200))

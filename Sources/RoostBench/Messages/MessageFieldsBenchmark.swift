@@ -2,8 +2,7 @@ import Foundation
 import RoostAPI
 import RoostCore
 
-/// Measures messages with all that they may have, edits and mentions: the floor of each figure is a plain message to the same channel in the same
-/// run.
+/// Measures messages with all optional fields, edits and mentions: the floor of each figure is a plain message to the same channel in the same run.
 struct MessageFieldsBenchmark: Benchmark {
     static let name = "messages"
     private let author = UserID("author")
@@ -36,7 +35,7 @@ struct MessageFieldsBenchmark: Benchmark {
         try loop.connect(port: server.port, tokens: tokens)
         let calls = calls(mentioning: Array(members.prefix(mentionedCount)), editing: earlier)
         var costs: [[Double]] = Array(repeating: [], count: calls.count)
-        // By turns, so that a slow moment of the machine meets all of them.
+        // Alternating, so that a slow moment of the machine affects all of them.
         for round in 0..<scale.pick(6, quick: 3, smoke: 2) {
             for (index, call) in calls.enumerated() {
                 let load = CallLoad(loop: loop, server: server, socket: 0)

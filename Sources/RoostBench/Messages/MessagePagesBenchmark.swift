@@ -2,8 +2,8 @@ import Foundation
 import RoostAPI
 import RoostCore
 
-/// Measures pages of a channel of 1,000,000 messages by place, time, id and filter, and a page of 10,000 own mentions. The floor of each
-/// is the newest page, or a page by seq, in the same run.
+/// Measures pages of a channel of 1,000,000 messages by place, time, id and filter, and a page of 10,000 own mentions. The floor of each is the
+/// newest page, or a page by seq, in the same run.
 struct MessagePagesBenchmark: Benchmark {
     static let name = "message pages"
     private let author = UserID("author")
@@ -11,7 +11,7 @@ struct MessagePagesBenchmark: Benchmark {
     private let channel = ChannelID("history")
     private let mentioning = ChannelID("mentions")
     private let pageSize = 50
-    /// One message in so many has the custom type that is asked for.
+    /// One message in this many has the custom type that is queried.
     private let rarity = 1000
 
     func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {

@@ -1,20 +1,21 @@
 import Foundation
 
-/// Another server that delivers messages of a topic to all who subscribe to it, and keeps none of them: what Roost's deliveries are compared with.
+/// Another server that delivers messages of a topic to all its subscribers and stores none of them: Roost's deliveries are compared with it.
 struct Peer: Sendable {
     let name: String
     /// Debian's package.
     let package: String
     let program: String
-    /// The arguments with which it listens on a port of 127.0.0.1, stores nothing and needs no configuration but a file that may be written first.
+    /// The arguments with which it listens on a port of 127.0.0.1, stores nothing and needs no configuration except a file that may be written
+    /// first.
     let arguments: @Sendable (_ port: UInt16, _ directory: URL) throws -> [String]
-    /// What a subscriber says, each with how the answer to it ends.
+    /// The bytes that a subscriber sends, each with the end of the answer to them.
     let subscription: [(says: [UInt8], answerEnds: [UInt8])]
-    /// What a publisher says before the first message.
+    /// The bytes that a publisher sends before the first message.
     let introduction: [(says: [UInt8], answerEnds: [UInt8])]
-    /// What a publisher says for a message.
+    /// The bytes that a publisher sends for a message.
     let publication: @Sendable (_ payload: [UInt8]) -> [UInt8]
-    /// How many bytes each subscriber gets for a message besides its payload.
+    /// How many bytes each subscriber gets for a message in addition to its payload.
     let overhead: @Sendable (_ payloadCount: Int) -> Int
 
     static let all = [redis, nats, mosquitto]
@@ -68,7 +69,7 @@ struct Peer: Sendable {
 
     private static let connect: [UInt8] = [0x10, 12, 0, 4] + Array("MQTT".utf8) + [4, 2, 0, 0, 0, 0]
 
-    /// A length as MQTT has it: seven bits in a byte.
+    /// A length in MQTT's encoding: seven bits per byte.
     private static func length(_ count: Int) -> [UInt8] {
         var bytes: [UInt8] = []
         var rest = count

@@ -1,14 +1,14 @@
 import Foundation
 
-/// The load of ``FanoutLoad`` on a peer: as many subscribers, as many messages under way, and as many bytes for each delivery.
+/// The load of ``FanoutLoad`` on a peer: the same numbers of subscribers, of messages under way, and of bytes per delivery.
 enum PeerFanout {
     struct Measurement {
         var cpuMicroseconds: Double
-        /// Nil where the kernel counts only some of the peer's writes.
+        /// Nil if the kernel counts only some of the peer's writes.
         var messagesPerWrite: Double?
     }
 
-    /// What the kernel counted while some messages went to all subscribers.
+    /// The kernel's counts while some messages went to all subscribers.
     private struct Counts {
         var window: Int
         var deliveries: Double
@@ -16,12 +16,12 @@ enum PeerFanout {
         /// Calls of write(2) and writev(2). Those of send(2) and sendmsg(2) aren't among them.
         var writes: Double
 
-        /// Whether there may be writes that aren't counted. A message alone is written to each subscriber by itself: fewer writes than that are
-        /// not all of them. The last one may be counted after its bytes have come.
+        /// Whether some writes may not be counted. A single message is written to each subscriber separately, so fewer writes than that aren't all
+        /// of them. The last one may be counted after its bytes have arrived.
         var missesWrites: Bool { window == 1 && writes < deliveries * 0.99 }
     }
 
-    /// - Parameter bytes: Of one delivery, the peer's own framing included.
+    /// - Parameter bytes: The size of one delivery, including the peer's framing.
     static func measure(
         _ peer: Peer, in directory: URL, sockets count: Int, bytes: Int, windows: [Int], seconds: Double
     ) throws -> [Measurement]? {
@@ -50,7 +50,7 @@ enum PeerFanout {
                     }
                     published += 1
                 }
-                // A peer may answer a publisher, who needn't know.
+                // A peer may answer a publisher; the answers are ignored.
                 _ = recv(publisher, &answers, answers.count, Int32(MSG_DONTWAIT))
                 let least = delivered + 1
                 try loop.run(timeout: 30) { delivered >= least }

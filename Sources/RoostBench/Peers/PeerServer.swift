@@ -1,6 +1,6 @@
 import Foundation
 
-/// A peer in a process of its own, on a free port of this machine.
+/// A peer in a separate process, on a free port of this machine.
 final class PeerServer {
     private let peer: Peer
     private let process: ChildProcess
@@ -8,7 +8,7 @@ final class PeerServer {
 
     var usage: ProcessUsage { process.usage }
 
-    /// Nil where the program isn't installed.
+    /// Nil if the program isn't installed.
     init?(_ peer: Peer, in directory: URL) throws {
         guard let program = Programs.find(peer.program) else { return nil }
         self.peer = peer
@@ -59,7 +59,7 @@ enum Programs {
     /// Where a program is; nil if it isn't installed.
     static func find(_ name: String) -> URL? {
         let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
-        // Servers often stand where an ordinary user's path doesn't look.
+        // Servers are often installed where an ordinary user's path doesn't look.
         let places = path.split(separator: ":").map(String.init) + ["/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin"]
         return places.map { URL(filePath: $0).appending(path: name) }.first(where: isProgram)
     }

@@ -1,12 +1,12 @@
 import Foundation
 import RoostAPI
 
-/// A server of some build with people and channels that clients made.
+/// A server of some build, with users and channels made by clients.
 struct ComparedServer {
     let server: BenchServer
     let loop: LoadLoop
 
-    /// Starts it, connects users, and has each be in a channel: the first of those who share one makes it, the others join.
+    /// Starts it, connects users, and puts each of them into a channel: the first of those who share one makes it, the others join.
     init(_ program: URL?, in directory: URL, users: Int, channel: (Int) -> String) async throws {
         server = try BenchServer(directory: directory, program: program)
         // A server makes its secret at its first start.
@@ -33,12 +33,12 @@ struct ComparedServer {
         try loop.run(for: 0.2)
     }
 
-    /// Those that one user is in.
+    /// The channels of one user.
     static func channels(_ scale: BenchScale) -> [String] {
         (0..<scale.pick(500, quick: 200, smoke: 20)).map { "channel-\($0)" }
     }
 
-    /// Starts it with one user who is in many channels, and another who wrote a message into each of them.
+    /// Starts it with one user who is in many channels, and another who has written a message into each of them.
     init(_ program: URL?, in directory: URL, channels: [String]) async throws {
         try await self.init(program, in: directory, users: 2) { _ in "both" }
         let load = CallLoad(loop: loop, server: server, socket: 1)
@@ -103,7 +103,7 @@ extension IdleBenchmark: ComparableBenchmark {
     func measure(_ program: URL?, in directory: URL, scale: BenchScale) async throws -> [Double] {
         let sockets = scale.pick(min(5000, socketCount), quick: 1000, smoke: 20)
         try OpenFiles.require(sockets: sockets)
-        // People and channels are made by a server that isn't the measured one: what it holds for that isn't the connections'.
+        // Users and channels are made by another server than the measured one, whose memory would otherwise include more than the connections.
         try await ComparedServer(program, in: directory, users: sockets) { "channel-\($0 / 100)" }.end()
         let tokens = try await BenchTokens(directory: directory).tokens(for: (0..<sockets).map { UserID("user-\($0)") })
         let server = try BenchServer(directory: directory, program: program)
@@ -154,7 +154,7 @@ extension ResumeBenchmark: ComparableBenchmark {
         let channels = ComparedServer.channels(scale)
         let compared = try await ComparedServer(program, in: directory, channels: channels)
         defer { compared.end() }
-        // The channel's creation has the first seq; its message was missed.
+        // The channel's creation has the first seq; the message after it was missed.
         let operation = Resume(after: 0, channels: Dictionary(uniqueKeysWithValues: channels.map { ($0, 1) }))
         let load = CallLoad(loop: compared.loop, server: compared.server, socket: 0)
         _ = try load.repeating(operation, 5)

@@ -1,9 +1,9 @@
 import Foundation
 import RoostAPI
 
-/// A benchmark whose costs can be measured of any build of Roost: all that it needs it does as a client.
+/// A benchmark whose costs can be measured of any build of Roost: everything it needs, it does as a client.
 protocol ComparableBenchmark {
-    /// Names of the costs, each with its unit. They say on how much is measured where that depends on the scale.
+    /// The names of the costs, each with its unit. They include the amount of data if that depends on the scale.
     static func costs(_ scale: BenchScale) -> [(name: String, unit: String)]
 
     /// Starts a server on an empty directory and measures it once.
@@ -16,14 +16,14 @@ protocol ComparableBenchmark {
 struct ComparedCost: Encodable {
     let name: String
     let unit: String
-    /// Of this build, in the order of the runs.
+    /// The values of this build, in the order of the runs.
     let runs: [Double]
-    /// Of the other one.
+    /// The values of the other build.
     let otherRuns: [Double]
 
     var median: Double { Self.median(of: runs) }
     var otherMedian: Double { Self.median(of: otherRuns) }
-    /// How much dearer this build is: 1.05 is five per cent. Nil if the other one's cost was too small to be seen.
+    /// How much more this build costs: 1.05 is five per cent. Nil if the other one's cost was too small to be measured.
     var ratio: Double? { otherMedian > 0 ? median / otherMedian : nil }
 
     private static func median(of values: [Double]) -> Double {
@@ -47,16 +47,16 @@ struct ComparedCost: Encodable {
     }
 }
 
-/// Two builds beside one another, on one machine.
+/// Two builds compared on one machine.
 package struct ComparisonReport: Encodable {
     let against: String
     let machine: Machine
     let costs: [ComparedCost]
 
-    /// The machine of the figures.
+    /// The machine on which the figures were measured.
     package var machineDescription: String { machine.description }
 
-    /// The rows of a table, its head first.
+    /// The rows of a table, starting with its head.
     package var rows: [[String]] {
         let rows = costs.map { cost in
             let spread = { (values: [Double]) in

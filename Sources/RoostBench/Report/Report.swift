@@ -1,6 +1,6 @@
 import Foundation
 
-/// One measured number, beside the floor of the same run and what it ought to be.
+/// One measured number, with the floor of the same run and its goals.
 struct Figure: Encodable {
     /// The goal of a figure.
     enum Goal {
@@ -13,7 +13,7 @@ struct Figure: Encodable {
     let name: String
     let value: Double
     let unit: String
-    /// The same work done by the bare means, in the same run.
+    /// The same work done with minimal means, in the same run.
     let floor: Double?
     let goals: [Goal]
 
@@ -28,7 +28,7 @@ struct Figure: Encodable {
     /// The value divided by the floor.
     var ratio: Double? { floor.flatMap { $0 > 0 ? value / $0 : nil } }
 
-    /// Whether every goal is reached; nil when there is none.
+    /// Whether every goal is met; nil if there is none.
     var isMet: Bool? {
         goals.isEmpty
             ? nil
@@ -75,7 +75,7 @@ struct Section: Encodable {
     var figures: [Figure]
 }
 
-/// Everything that one call of `roost bench` measured, on which machine.
+/// Everything that one call of `roost bench` measured, and on which machine.
 package struct Report: Encodable {
     let version: String
     let machine: Machine
@@ -106,7 +106,7 @@ package struct Report: Encodable {
         return lines.joined(separator: "\n") + "\n\n" + machine.description
     }
 
-    /// Three digits that say something.
+    /// Formats a number with three significant digits.
     static func number(_ value: Double) -> String {
         let places = abs(value) >= 100 || value == value.rounded() ? 0 : abs(value) >= 10 ? 1 : 2
         return String(format: "%.\(places)f", value)

@@ -1,7 +1,7 @@
 import Foundation
 import RoostAPI
 
-/// One user in very many channels, each with a few messages that are unread.
+/// One user in very many channels, each with a few unread messages.
 enum ChannelListWorld {
     static let messagesPerChannel = 3
     static let settings = ["--channels-per-user", "\(Limits.channelsPerUserMax)"]

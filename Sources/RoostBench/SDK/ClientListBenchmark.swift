@@ -3,11 +3,11 @@ import Observation
 import Roost
 import RoostAPI
 
-/// Measures an app in 10,000 channels: connecting for the first time, lists while 1,000 messages come, its rows out of the store at the next
-/// start, and doing nothing.
+/// Measures an app in 10,000 channels: its first connection, lists while 1,000 messages arrive, loading rows from the store at the next start, and
+/// idling.
 ///
-/// The SDK is in this process. Its CPU time is this process's, without that of the thread whose bare socket writes the messages. The floors are SQLite
-/// alone, which writes the same messages and reads the same rows.
+/// The SDK is in this process. Its CPU time is this process's, without that of the thread whose bare socket writes the messages. The floors are
+/// SQLite alone, which writes the same messages and reads the same rows.
 struct ClientListBenchmark: Benchmark {
     static let name = "client list"
     private let user = UserID("reader")
@@ -107,11 +107,11 @@ struct ClientListBenchmark: Benchmark {
         var longest: MainActorTurns.Longest
     }
 
-    /// Does nothing for a while, connected, with a list on the screen.
+    /// Idles for a while, connected, with a list on the screen.
     private func idle(_ chat: Chat, seconds: Double) async throws -> Figure {
         let list = await chat.channels(matching: ChannelQuery(), pageSize: firstRows)
         try await list.loaded()
-        // What came before is done by then.
+        // Earlier work is done by then.
         try await Task.sleep(for: .seconds(min(2, seconds)))
         let startCPU = Clock.processCPU()
         try await Task.sleep(for: .seconds(seconds))
@@ -121,7 +121,7 @@ struct ClientListBenchmark: Benchmark {
         }
     }
 
-    /// Shows the first rows of a store that is there, before any network.
+    /// Shows the first rows of an existing store, before any network access.
     private func nextStart(of chat: Chat, _ cache: URL) async throws -> [Figure] {
         let (start, startCPU) = (Clock.now(), Clock.processCPU())
         let list = await chat.channels(matching: ChannelQuery(), pageSize: firstRows)
@@ -137,14 +137,14 @@ struct ClientListBenchmark: Benchmark {
 }
 
 extension Chat {
-    /// Returns once the user has as many unread messages as that.
+    /// Returns once the user has this many unread messages.
     fileprivate func waitForUnread(_ count: Int) async {
         for await total in await unread.updates where total.unreadCount == count { break }
     }
 }
 
 extension ChannelList {
-    /// Returns once the list's channels have as many unread messages as that.
+    /// Returns once the list's channels have this many unread messages.
     fileprivate func waitForUnread(_ count: Int) async {
         while totalUnreadCount != count {
             await withCheckedContinuation { continuation in

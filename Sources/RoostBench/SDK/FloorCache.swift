@@ -3,11 +3,12 @@ import GRDBSQLite
 
 /// The floor of the SDK's cache: SQLite alone, with the SDK's own tables and pragmas, does the same to the same rows.
 ///
-/// It is the SQLite that GRDB calls, without GRDB. What the SDK's figures have besides is everything else that an app pays for: the network, the frames, the lists.
+/// It is the SQLite that GRDB calls, without GRDB. The rest of the SDK's figures is everything else that an app pays for: the network, the frames,
+/// the lists.
 final class FloorCache {
     private var connection: OpaquePointer?
 
-    /// - Parameter file: A cache, also one that a chat has open.
+    /// - Parameter file: A cache, which a chat may have open.
     private init(_ file: URL, flags: Int32 = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) throws {
         guard sqlite3_open_v2(file.path, &connection, flags, nil) == SQLITE_OK else {
             throw BenchFailure("can't open \(file.path)")
@@ -16,7 +17,7 @@ final class FloorCache {
 
     deinit { sqlite3_close_v2(connection) }
 
-    /// The cache of the one chat whose files are in a directory.
+    /// The cache of the only chat whose files are in a directory.
     static func file(in directory: URL) throws -> URL {
         let files = FileManager.default.enumerator(at: directory, includingPropertiesForKeys: nil)
         while let file = files?.nextObject() as? URL { if file.lastPathComponent == "cache.sqlite" { return file } }
@@ -35,7 +36,7 @@ final class FloorCache {
 
     // MARK: Writing messages
 
-    /// A copy of a cache, page for page, as it was before messages came.
+    /// A copy of a cache, page for page, from before messages arrived.
     struct Copy {
         let file: URL
 
@@ -47,7 +48,8 @@ final class FloorCache {
             self.file = file
         }
 
-        /// Writes the newest messages of a cache, with the positions and the counters of their channels, in as many transactions as the SDK did. Removes the copy.
+        /// Writes the newest messages of a cache, with the positions and counters of their channels, in as many transactions as the SDK did.
+        /// Removes the copy.
         ///
         /// - Returns: CPU milliseconds.
         func write(_ count: Int, newestOf cache: URL, transactions: Int) throws -> Double {
@@ -58,7 +60,7 @@ final class FloorCache {
         }
     }
 
-    /// A message's row. The SDK writes of it what it takes for the position and the counters.
+    /// A message's row, with the fields that the SDK needs for the position and the counters.
     private struct StoredMessage {
         var channel: Value
         var seq: Value
@@ -81,7 +83,7 @@ final class FloorCache {
     }
 
     private func write(_ messages: [StoredMessage], transactions: Int) throws -> Double {
-        // Those of the SDK's connection that writes.
+        // Those of the SDK's writing connection.
         for pragma in ["journal_mode = WAL", "synchronous = NORMAL", "cache_size = -8000"] { try execute("PRAGMA \(pragma)") }
         let placeholders = Array(repeating: "?", count: messages.first?.row.count ?? 0).joined(separator: ", ")
         let insert = try prepare("INSERT INTO messages VALUES (\(placeholders))")
@@ -110,7 +112,7 @@ final class FloorCache {
 
     // MARK: Reading rows
 
-    /// Opens a cache, and reads the first rows of a channel list by the list's index: the median of some times.
+    /// Opens a cache and reads the first rows of a channel list by the list's index: the median of several runs.
     ///
     /// - Returns: CPU milliseconds.
     static func firstRows(_ count: Int, of cache: URL) throws -> Double {
@@ -158,7 +160,7 @@ final class FloorCache {
 
     private func failure() -> BenchFailure { BenchFailure("SQLite: \(String(cString: sqlite3_errmsg(connection)))") }
 
-    /// A value of a row, of whatever type.
+    /// A value of a row, of any type.
     private final class Value {
         fileprivate let pointer: OpaquePointer?
         init(copying value: OpaquePointer?) { pointer = sqlite3_value_dup(value) }
@@ -176,7 +178,7 @@ final class FloorCache {
 
         func value(_ column: Int32) -> Value { Value(copying: sqlite3_column_value(pointer, column)) }
 
-        /// Takes the values of a row's columns, and does nothing with them.
+        /// Reads the values of a row's columns and discards them.
         func takeColumns() {
             for column in 0..<columnCount where sqlite3_column_text(pointer, column) != nil {
                 _ = sqlite3_column_bytes(pointer, column)

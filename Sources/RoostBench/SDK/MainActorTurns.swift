@@ -3,9 +3,9 @@ import NIOConcurrencyHelpers
 
 /// Watches the turns of the main actor: the most CPU time that one took, and the longest that one waited.
 ///
-/// The main actor has no thread of its own here; any that is free serves it. A watcher asks it for a sample every half millisecond. A
-/// turn that takes longer is followed by a sample on the same thread. What that thread did besides counts as well, and so do turns that
-/// follow one another in between: the CPU time is an upper bound.
+/// The main actor has no dedicated thread here; any free one serves it. A watcher requests a sample every half millisecond. A long turn is followed
+/// by a sample on the same thread. Other work of that thread counts as well, and so do consecutive turns in between: the CPU time is an upper
+/// bound.
 final class MainActorTurns: Sendable {
     struct Longest {
         var cpuMilliseconds = 0.0
@@ -14,7 +14,7 @@ final class MainActorTurns: Sendable {
 
     private struct State {
         var isOver = false
-        /// When the sample was asked for that isn't taken yet.
+        /// When the pending sample was requested.
         var askedAt: UInt64?
         /// The CPU time in ns of each thread that has served the actor, at the last sample, by its clock.
         var threads: [clockid_t: UInt64] = [:]

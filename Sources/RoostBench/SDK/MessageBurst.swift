@@ -1,11 +1,11 @@
 import Foundation
 import RoostAPI
 
-/// Messages from one bare socket, as fast as the server takes them.
+/// Messages from one bare socket, as fast as the server accepts them.
 struct MessageBurst: Sendable {
     var port: UInt16
     var token: String
-    /// The messages sent so far: client ids go on from there.
+    /// The messages sent so far: client ids continue from there.
     private var count = 0
     /// The CPU time in ns that sending them took, which isn't the app's.
     private(set) var cpuTime: UInt64 = 0

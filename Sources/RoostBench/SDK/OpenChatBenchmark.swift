@@ -43,7 +43,7 @@ struct OpenChatBenchmark: Benchmark {
             perMessage.append(Double(Clock.processCPU() - burst.cpuTime - startCPU) / 1000 / Double(count))
             residentBytes.append(ProcessUsage(of: getpid()).residentBytes)
         }
-        // The watcher takes CPU time of its own.
+        // The watcher itself takes CPU time.
         let turns = MainActorTurns()
         try await show(count, upTo: newest + Int64(count), in: list, &burst)
         let longest = turns.end()
