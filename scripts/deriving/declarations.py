@@ -1,4 +1,4 @@
-"""Reads so much of Swift: types, their fields, and what is said behind them."""
+"""Parses the needed subset of Swift: types, their fields, and the comments after them."""
 
 import re
 from typing import NamedTuple, Optional
@@ -6,11 +6,11 @@ from typing import NamedTuple, Optional
 
 class Field(NamedTuple):
     name: str
-    # None where Swift infers it.
+    # None if Swift infers it.
     type: Optional[str]
-    # An expression; None where callers have to give a value.
+    # An expression; None if callers have to pass a value.
     default: Optional[str]
-    # What is said of it behind `wire:`.
+    # Its options after `wire:`.
     options: tuple
     line: int
 
@@ -20,7 +20,7 @@ class Field(NamedTuple):
 
 
 class Type(NamedTuple):
-    # With the names of the types around it: `AuthenticateFrame.Credentials`.
+    # With the names of the enclosing types: `AuthenticateFrame.Credentials`.
     name: str
     # struct, class, actor, enum, extension or protocol.
     kind: str
@@ -30,22 +30,22 @@ class Type(NamedTuple):
     options: tuple
     path: str
     line: int
-    # Where its body begins and ends in the text.
+    # The beginning and end of its body in the text.
     start: int
     end: int
-    # The names of its static constants that are of the type itself.
+    # The names of its static constants of the type itself.
     constants: tuple = ()
 
 
 class Unreadable(Exception):
-    """Something stands in a file that this script can't make sense of. Its text says where, and what."""
+    """A file contains something that this script can't parse. The text says where, and what."""
 
 
 TOKEN = re.compile(r'(?P<line>//[^\n]*)|(?P<block>/\*)|(?P<string>#*"(?:"")?)')
 
 
 def code_of(text):
-    r"""The text with comments and the contents of strings blanked. Every character stands where it stood.
+    r"""The text with comments and the contents of strings blanked. Every character keeps its place.
 
     >>> code_of('a("}", b) // {\n/* { /* } */ */ c')
     'a(" ", b)     \n                c'
@@ -64,7 +64,7 @@ def code_of(text):
 
 
 def end_of_token(text, match):
-    """Where the comment or string ends that begins with the match."""
+    """The end of the comment or string that begins with the match."""
     if match["line"]:
         return match.end()
     if match["block"]:
@@ -75,14 +75,14 @@ def end_of_token(text, match):
                 return match.end() + mark.end()
         return len(text)
     hashes, quotes = re.fullmatch(r'(#*)("+)', match["string"]).groups()
-    # An empty string has its two quotation marks right after one another.
+    # The two quotation marks of an empty string are adjacent.
     if quotes == '"' and text.startswith('"' + hashes, match.end()) and not text.startswith('""', match.end()):
         return match.end() + 1 + len(hashes)
     index = match.end()
     while index < len(text):
         if text.startswith(quotes + hashes, index):
             return index + len(quotes + hashes)
-        # A string on one line that doesn't end there was none: a quotation mark in a regular expression.
+        # A single-line string without an end on its line isn't a string: it is a quotation mark in a regular expression.
         if text[index] == "\n" and quotes == '"':
             return index
         if text.startswith("\\" + hashes, index):
@@ -107,7 +107,7 @@ def end_of_interpolation(text, index):
 
 
 def end_of_brackets(code, index):
-    """Where the brackets end of which the first is at the index."""
+    """The end of the brackets whose first one is at the index."""
     depth = 0
     for end in range(index, len(code)):
         depth += 1 if code[end] in "([{" else -1 if code[end] in ")]}" else 0
@@ -163,7 +163,7 @@ def line_of(text, index):
 
 
 def options_behind(text, index):
-    """What a comment `// wire: …` or `// inline` says from the index to the end of the line."""
+    """The options of a comment `// wire: …` or `// inline` between the index and the end of the line."""
     said = re.compile(r"[^\n]*?//\s*(?:wire:\s*(?P<wire>[^\n]+)|inline\s*(?:\n|$))").match(text, index)
     if said is None:
         return ()
@@ -193,7 +193,7 @@ def fields_in(text, code, start, end, path):
     while index < end:
         match = PROPERTY.search(code, index, end)
         brace = code.find("{", index, match.start("kind") if match else end)
-        # What stands in braces belongs to something else.
+        # Code in braces belongs to something else.
         if brace >= 0 and brace >= start:
             index = end_of_brackets(code, brace)
             continue
@@ -219,7 +219,7 @@ def fields_in(text, code, start, end, path):
 
 
 def end_of_property(code, index, end):
-    """Where the declaration ends: with its line, unless that ends amid brackets or something has to follow."""
+    """The end of the declaration: that of its line, unless brackets are open there or something has to follow."""
     last = ""
     while index < end:
         if code[index] in "([{":
@@ -234,7 +234,7 @@ def end_of_property(code, index, end):
 
 
 def parts_of_property(text, code, index, end):
-    """The type, the default and what stands in braces, of what follows a property's name."""
+    """The type, the default and the braces that follow a property's name."""
     marks, position = {}, index
     while position < end:
         if code[position] == "{" and "=" in marks and code[marks["="] + 1:position].strip() == "":
@@ -258,7 +258,7 @@ def parts_of_property(text, code, index, end):
 
 
 def end_of_declaration(text, code, index):
-    """Where the line after a declaration begins: it ends with its braces, or with its string or list."""
+    """The beginning of the line after a declaration, which ends with its braces, or with its string or list."""
     while index < len(code) and code[index] != "{":
         if code[index] in "([":
             is_value = code[:index].rstrip().endswith("=")
@@ -273,7 +273,7 @@ def end_of_declaration(text, code, index):
 
 
 def lookup(types, beside=()):
-    """Gives the type of a name among these, or among others beside them that they can use.
+    """Returns a function from names to types: these, or others that they can use.
 
     >>> lookup(types_in("struct A {}\\nstruct A {}", "A.swift"))("A")
     Traceback (most recent call last):

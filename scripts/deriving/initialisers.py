@@ -1,4 +1,4 @@
-"""Writes initialisers, and what calls them."""
+"""Writes initialisers, and functions that call them."""
 
 import re
 
@@ -98,7 +98,7 @@ def write_flat_init(asked):
 
 
 def docstring(declaration):
-    """What is said of a public initialiser of which nothing is said by hand.
+    """The docstring of a public initialiser without a handwritten one.
 
     >>> docstring(["public init() {}"]), docstring(["public init(a: Int) { self.a = a }"]), docstring(["init(a: Int) { self.a = a }"])
     (['/// Creates a value, which has no fields.'], ['/// Creates a value with these fields.'], [])
@@ -164,7 +164,7 @@ def fields_of_inline(asked, field):
 
 
 def passed(type):
-    """A type as that of a parameter that is kept.
+    """A type as the type of a parameter that is stored.
 
     >>> passed("Int"), passed("(Int) -> Void"), passed("((Int) -> Void)?"), passed("[() -> Void]"), passed("Optional<Int>")
     ('Int', '@escaping (Int) -> Void', '((Int) -> Void)?', '[() -> Void]', 'Int?')

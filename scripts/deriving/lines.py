@@ -1,4 +1,4 @@
-"""What the declarations that are written have in common: the type that they are of, and where lines break."""
+"""Shared by all written declarations: the type that they belong to, and line breaks."""
 
 from typing import NamedTuple
 
@@ -11,22 +11,22 @@ INDENT = "    "
 
 class Asked(NamedTuple):
     type: Type
-    # Gives the type of a name.
+    # A function from a name to its type.
     known: object
     what: str
-    # What the line says behind that.
+    # The rest of the line after that.
     said: str
-    # What the line stands in: the type, or an extension of it.
+    # The declaration that contains the line: the type, or an extension of it.
     around: Type = None
 
 
 def depth_of(type):
-    """How far what stands in a type is indented."""
+    """The indentation of a type's members."""
     return len(INDENT) * (type.name.count(".") + 1)
 
 
 def filled(head, parts, tail, indent):
-    """A declaration on one line if it has room there, else its parts on as few lines as they need.
+    """A declaration on one line if it fits, otherwise its parts on as few lines as possible.
 
     >>> filled("init(", ["a: Int", "b: Int"], ") {", 4)
     ['init(a: Int, b: Int) {']

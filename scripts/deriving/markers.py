@@ -1,4 +1,4 @@
-"""Finds what is asked for, and puts it in its place."""
+"""Finds the requested declarations, and writes them in their places."""
 
 import re
 
@@ -11,7 +11,7 @@ from deriving.rows import (
 )
 from deriving.wire import write_decode, write_encode, write_keys, write_members, write_plain_reading, write_write
 
-# What can be asked for: how its declaration begins, and what writes it.
+# The declarations that can be requested: how each begins, and the function that writes it.
 WRITERS = {
     "init": (r"init(?=\()", write_init),
     "package init": (r"init(?=\()", write_init),
@@ -39,7 +39,7 @@ WRITERS = {
 
 INITIALISERS = ["init", "package init", "flat init", "optional init"]
 
-# What looks like a line that asks for something.
+# A line that looks like a request.
 ANY_MARKER = re.compile(r"^[ \t]*//\s*derive[sd]?\b[^\n]*$", re.MULTILINE | re.IGNORECASE)
 MARKER = re.compile(r"^(?P<indent>[ \t]*)// derived: (?P<what>[^\n]+)\n(?P<docs>(?:[ \t]*///[^\n]*\n)*)", re.MULTILINE)
 
@@ -47,7 +47,7 @@ CASES = re.compile(r"(?:[ \t]*case [^\n]*\n)*")
 
 
 def rewritten(text, path, known):
-    """The text with everything written that it asks for. `known` gives the type of a name, for types of other files."""
+    """The text with all requested declarations. `known` returns the type of a name, for types of other files."""
     code = code_of(text)
     types = types_in(text, path, code)
     refuse_misspelt(text, path)
@@ -78,7 +78,7 @@ def rewritten(text, path, known):
         if what == "cases":
             end = CASES.match(text, start).end()
         if what in INITIALISERS and (not match["docs"] or match["docs"].strip() in DOCSTRINGS):
-            # Nobody has said anything, so that it follows from the fields too.
+            # There is no handwritten docstring, so it is derived too.
             start = match.start("docs")
             lines = docstring(lines) + lines
         written = "".join(match["indent"] + each + "\n" if each else "\n" for each in lines)
@@ -87,12 +87,12 @@ def rewritten(text, path, known):
 
 
 def parts_of_marker(match):
-    """What is to be derived, and what is said behind that."""
+    """The declaration to derive, and the options after it."""
     return re.fullmatch(r"((?:package |flat |bound |cache |optional )?[^\s,]+)(?:,? (.*))?", match["what"]).groups("")
 
 
 def said_of_row(text, around, match, what):
-    """What a row has otherwise is said once: behind `columns`, and what is written of them behind `bound columns`; likewise behind `cache columns`."""
+    """A row's options are given once: after `columns`, and for the written ones after `bound columns`; in the same way after `cache columns`."""
     read, bound, cached = "", None, ""
     for each in MARKER.finditer(text, around.start, match.end()):
         asked, said = parts_of_marker(each)
@@ -121,7 +121,7 @@ def refuse_misspelt(text, path):
 
 
 def refuse_unmarked(text, code, types):
-    """An initialiser by hand that says what follows from the fields is one that is forgotten when a field comes.
+    """Refuses handwritten initialisers that could be derived: they are forgotten when a field is added.
 
     >>> def refuse(text): refuse_unmarked(text, code_of(text), types_in(text, "A.swift"))
     >>> refuse("public struct A {\\n    let a: Int\\n    public init(a: Int) {\\n        self.a = a\\n    }\\n}")
@@ -131,7 +131,7 @@ def refuse_unmarked(text, code, types):
     >>> refuse("public struct A {\\n    let a: Int\\n    public init(a: Int) { self.a = abs(a) }\\n}")
     """
     for type in types:
-        # What wraps one value has nothing to forget.
+        # A wrapper of one value has nothing to forget.
         if type.kind != "struct" or not type.access or any(field.type is None or field.name == "rawValue" for field in type.fields):
             continue
         derived = squeezed("\n".join(write_init(Asked(type, None, "init", ""))))
@@ -149,7 +149,7 @@ def squeezed(text):
 
 
 def refuse_unread(types, texts):
-    """What is said behind a field is for what is derived of its type. Where nothing is, it says nothing.
+    """Refuses options of a field that nothing reads, because nothing is derived from its type.
 
     >>> text = 'struct A {\\n    var a: Int  // wire: "b"\\n}'
     >>> refuse_unread(types_in(text, "A.swift"), [text])
@@ -163,7 +163,7 @@ def refuse_unread(types, texts):
             around = [type for type in types_here if type.start < match.start() < type.end]
             if around and parts_of_marker(match)[0] not in ("init", "package init"):
                 read.add(around[-1].name)
-    # What stands inline is read with the type that it stands in.
+    # Inline fields are read with the enclosing type.
     read |= {field.type for type in types if type.name in read for field in type.fields if field.is_inline or "inline" in field.options}
     for type in types:
         for field in type.fields:
@@ -172,5 +172,5 @@ def refuse_unread(types, texts):
 
 
 def in_one_file(text):
-    """A file written that needs no other, for examples."""
+    """The derived text of a file that needs no other files, for examples."""
     return rewritten(text, "A.swift", lookup(types_in(text, "A.swift")))

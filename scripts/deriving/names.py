@@ -1,4 +1,4 @@
-"""Writes what follows from the names of fields, of another type mostly: lists of them, and what each stands for there."""
+"""Writes declarations derived from the names of fields, mostly of another type: lists of them, and their meaning there."""
 
 import re
 
@@ -8,7 +8,7 @@ from deriving.lines import COLUMNS_MAX, INDENT, depth_of, filled, wrapped
 
 
 def fields_of_other(asked):
-    """The other type and those of its fields that are asked for, and what a name becomes."""
+    """The other type, its requested fields, and the type that a name becomes."""
     said = re.fullmatch(r"of (\w+)(?: as (\w+))?(?:, without (.+))?", asked.said)
     other = said and asked.known(said[1])
     if not other:

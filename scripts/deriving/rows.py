@@ -1,4 +1,4 @@
-"""Writes the columns of a row, and what reads and binds them."""
+"""Writes the columns of a row, and the functions that read and bind them."""
 
 import re
 from typing import NamedTuple
@@ -10,12 +10,12 @@ from deriving.lines import COLUMNS_MAX, INDENT, Asked, depth_of, filled, wrapped
 class Column(NamedTuple):
     field: Field
     name: str
-    # Whether the caller passes what is selected.
+    # Whether the caller passes the selected expression.
     is_given: bool
 
 
 def row_of(asked):
-    """The columns, the fields that the caller passes, and the table's name before the columns.
+    """The columns, the fields that the caller passes, and the table's name in front of the columns.
 
     >>> fields = [Field(name, "Int", default, (), 1) for name, default in [("aId", None), ("b", "1"), ("c", None)]]
     >>> type = Type("A", "struct", "", fields, (), "A.swift", 1, 0, 0)
@@ -124,11 +124,11 @@ def write_columns(asked):
 
 
 def sql(asked, head, names, tail=""):
-    """A declaration of the names with commas between."""
+    """A declaration of the names, separated by commas."""
     line = f'{head} "{", ".join(names)}" {tail}'.rstrip()
     if depth_of(asked.type) + len(line) <= COLUMNS_MAX:
         return [line]
-    # What is interpolated is Swift; in it nothing is broken.
+    # Interpolations are Swift code, and aren't broken across lines.
     lines = wrapped(names, COLUMNS_MAX - 2 * len(INDENT))
     if tail:
         return [head, *(INDENT + each for each in ['"""', *lines, '"""']), tail]
@@ -204,7 +204,7 @@ def write_bind(asked):
 
 
 def write_cache_columns(asked):
-    """The same three for the SDK's cache, whose columns have no types: the schema is made of them.
+    """The same three for the SDK's cache, whose columns have no types: the schema is made from them.
 
     >>> text = '''struct A {
     ...     var aId: Int

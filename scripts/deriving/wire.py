@@ -1,4 +1,4 @@
-"""Writes what makes JSON of a type, and the type of JSON."""
+"""Writes the code that converts a type to JSON, and JSON to the type."""
 
 import re
 from typing import NamedTuple, Optional
@@ -8,22 +8,22 @@ from deriving.lines import COLUMNS_MAX, INDENT, assigned, depth_of, filled, wrap
 
 
 class Member(NamedTuple):
-    """A member of the JSON object that a type is."""
+    """A member of the JSON object of a type."""
     key: str
-    # How it is read off the value: `counters.seq`.
+    # Its path in the value: `counters.seq`.
     path: str
     type: str
     default: Optional[str]
     may_be_absent: bool
-    # Whether its default isn't written.
+    # Whether its default is left out.
     is_left_out: bool
-    # The field that it is one of, if that one's fields stand among those of the type.
+    # The field that contains it, if that field is inline.
     inlined_in: Optional[Field]
     name: str
 
 
 def members_of(asked, type=None, inlined_in=None):
-    """The members of the object in their order on the wire."""
+    """The members of the object, in their order on the wire."""
     members, last = [], []
     for field in (type or asked.type).fields:
         key, default, is_inline, may_be_absent, is_left_out, ending = field.name, field.default, False, False, False, None
@@ -221,7 +221,7 @@ def write_decode(asked):
             inlined.setdefault(member.inlined_in, []).append(member.name)
         lines += assigned(f"{'let ' * bool(member.inlined_in)}{member.name} =", value, depth_of(asked.type) + len(INDENT))
     for field, names in inlined.items():
-        # In the order of its own initialiser, whatever the wire's.
+        # In the order of its own initialiser, independent of the wire's.
         ordered = [inner.name for inner in asked.known(field.type).fields if inner.name in names]
         lines += filled(f"{field.name} = {field.type}(", [f"{name}: {name}" for name in ordered], ")", depth_of(asked.type) + len(INDENT))
     return [
@@ -242,7 +242,7 @@ def write_plain_reading(asked):
     for member in members:
         value = f"{member.name} ?? {member.default}" if member.may_be_absent else member.name
         (inlined.setdefault(member.inlined_in.name, {}) if member.inlined_in else given)[member.name] = value
-    # In the order of each one's own initialiser, whatever the wire's.
+    # In the order of each one's own initialiser, independent of the wire's.
     lines, values = [], []
     for field in asked.type.fields:
         if field.name not in inlined:
@@ -268,7 +268,7 @@ def write_plain_reading(asked):
 
 
 def declared_places(members, depth):
-    """Variables for what is read, as many on a line as it has room for."""
+    """Variables for the values read, as many per line as fit."""
     def declared(group):
         types = [wrapped_type(member.type) + "?" for member in group]
         if len(group) == 1:
