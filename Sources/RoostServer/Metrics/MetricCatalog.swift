@@ -17,7 +17,7 @@ enum MetricCatalog {
             labels: .init(name: "version", values: [RoostVersion.current])),
         .gauge("roost_ready", "1 while /readyz answers 200, else 0."),
         .gauge("process_start_time_seconds", "When the process started, in Unix seconds."),
-        .counter("process_cpu_seconds_total", "Time on a processor, in user and system mode."),
+        .counter("process_cpu_seconds_total", "CPU time, in user and system mode."),
         .gauge("process_resident_memory_bytes", "Memory that the process holds in RAM (RSS)."),
         .gauge("process_open_fds", "Files and connections that the process has open."),
         .gauge("process_max_fds", "Files and connections that the process may have open."),
@@ -31,12 +31,12 @@ enum MetricCatalog {
         .counter("roost_connections_accepted_total", "Connections that were accepted."),
         .counter(
             "roost_connections_refused_total",
-            "Connections past a limit, on which only health checks are answered: of all, of one address, of one user, of memory.",
+            "Connections above a limit, on which only health checks are answered: in total, of one address, of one user, or of memory.",
             labels: .values("reason", "total", "address", "user", "memory")),
         .counter("roost_accept_failures_total", "Connections that couldn't be accepted: too many open files, or out of memory."),
-        .gauge("roost_held_bytes", "Held for clients: calls, and answers and events that they haven't read yet."),
+        .gauge("roost_held_bytes", "Bytes held for clients: calls, and answers and events that they haven't read yet."),
         .gauge("roost_memory_budget_bytes", "The setting memory-budget: how much may be held for clients."),
-        .gauge("roost_held_bytes_max", "What may be held for clients now: less than the budget near the setting memory-limit."),
+        .gauge("roost_held_bytes_max", "How much may be held for clients now: less than the budget near the setting memory-limit."),
         .counter(
             "roost_overloaded_total", "Refusals because a budget was used up or a queue was full.",
             labels: .values("budget", "socket", "user", "server", "queue")),
@@ -54,12 +54,12 @@ enum MetricCatalog {
     ]
 
     private static let operations: [MetricDescription] = [
-        .counter("roost_operations_total", "Operations that ran, refused ones among them.", labels: .operation),
+        .counter("roost_operations_total", "Operations that ran, including refused ones.", labels: .operation),
         .counter(
             "roost_refusals_total",
             "Operations that were refused, and requests and frames that named none (`none`), by the code that the client got.",
             labels: .operation, .code),
-        .gauge("roost_queue_length", "Operations that wait for a thread.", labels: .queue),
+        .gauge("roost_queue_length", "Operations queued for a thread.", labels: .queue),
         .counter(
             "roost_effects_total",
             "Runs of scheduled effects: done, failed and to be retried, or failed for good (dead).",
@@ -68,15 +68,15 @@ enum MetricCatalog {
         .gauge("roost_effects_late_seconds", "How long the oldest effect that is due has been waiting."),
         .gauge(
             "roost_effects_unknown_kinds",
-            "Kinds of effects in the database that this version doesn't know. They wait for one that does."),
+            "Kinds of effects in the database that this version doesn't know. They stay queued for a version that does."),
         .histogram(
             "roost_queue_wait_seconds", "How long the oldest operation of a batch waited in its queue.",
             buckets: secondsBuckets, labels: .queue),
     ]
 
     private static let storage: [MetricDescription] = [
-        .counter("roost_write_operations_total", "Operations in batches that were committed, refused ones among them."),
-        .counter("roost_write_batches_total", "Transactions that were committed."),
+        .counter("roost_write_operations_total", "Operations in committed batches, including refused ones."),
+        .counter("roost_write_batches_total", "Committed transactions."),
         .counter("roost_write_operations_lost_total", "Operations that were refused because the database failed."),
         .histogram(
             "roost_write_batch_seconds", "How long a batch took, from the beginning of its transaction until it was on disk.",
@@ -101,12 +101,12 @@ enum MetricCatalog {
     ]
 
     private static let delivery: [MetricDescription] = [
-        .counter("roost_events_total", "Events that operations of this server made."),
-        .counter("roost_deliveries_total", "Events that were given to sockets: one for each event and receiver."),
-        .counter("roost_sent_bytes_total", "Bytes of events and replies that were given to sockets."),
+        .counter("roost_events_total", "Events made by this server's operations."),
+        .counter("roost_deliveries_total", "Events passed to sockets: one for each event and receiver."),
+        .counter("roost_sent_bytes_total", "Bytes of events and replies passed to sockets."),
         .counter(
             "roost_socket_writes_total",
-            "Calls of send(2) and sendmsg(2) that wrote to sockets: what comes close together goes out at once. What a slow client leaves waiting isn't counted."
+            "Calls of send(2) and sendmsg(2) that wrote to sockets: output close together in time is sent at once. Output that a slow client leaves queued isn't counted."
         ),
     ]
 
@@ -114,10 +114,10 @@ enum MetricCatalog {
         .gauge("roost_cluster_nodes", "Nodes that this one hears from, itself included."),
         .gauge("roost_cluster_bus_connected", "1 while the bus can be reached, and without a bus; else 0."),
         .gauge("roost_cluster_streams", "Channels and users that this node follows for its sockets."),
-        .counter("roost_cluster_packets_published_total", "Packets given to the bus: one for each stream and batch."),
+        .counter("roost_cluster_packets_published_total", "Packets published on the bus: one for each stream and batch."),
         .counter(
-            "roost_cluster_events_delivered_total", "Events brought into the order of a stream here, of this node and of others."),
-        .counter("roost_cluster_events_dropped_total", "Events that came again after they were delivered, and were dropped."),
+            "roost_cluster_events_delivered_total", "Events put into the order of a stream here, from this node and others."),
+        .counter("roost_cluster_events_dropped_total", "Duplicate events, dropped because they had been delivered already."),
         .counter("roost_cluster_gaps_fetched_total", "How often missing events were read from the database."),
         .counter("roost_cluster_catch_ups_total", "Receivers that were brought up to date with a stream."),
     ]
