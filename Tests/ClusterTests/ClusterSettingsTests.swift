@@ -127,7 +127,7 @@ extension RealClusterTests {
                 try await TokenKeyRing(directory: second).remove(TokenKeyRing.tokenSecretName)
                 try await Self.wait(mended, for: [401, 200], of: [old, good])
                 try FileManager.default.removeItem(at: second.appending(path: Self.ring))
-                try await log.line(containing: "isn't there any more")
+                try await log.line(containing: "no longer exists")
                 #expect(try await Self.statuses(mended, [old, good]) == [401, 200])
                 // Nor because another file stands there, which was made without it.
                 _ = try await TokenKeyRing(directory: second).add(named: "other")

@@ -52,7 +52,7 @@ import Testing
             return key
         }
         let bad: [(keys: [[String: String]], reason: String)] = [
-            ([oct, changed(ec) { $0["kid"] = "shared" }], "the kid shared stands in it twice"),
+            ([oct, changed(ec) { $0["kid"] = "shared" }], "it has the kid shared twice"),
             ([changed(oct) { $0["kid"] = nil }], "key 1: kid must have"),
             ([changed(oct) { $0["kid"] = "" }], "key 1: kid must have"),
             ([changed(oct) { $0["k"] = "c2hvcnQ" }], "k must be at least 32 bytes"),

@@ -28,7 +28,7 @@ struct DirectoryChecks {
         return [access(), secret(), ring].compactMap { $0 } + disk(directory)
     }
 
-    private static let ownerAdvice = "Run this as the user who runs the server: it is readable for them alone"
+    private static let ownerAdvice = "Run this as the user who runs the server: only that user can read it"
 
     private func access() -> Finding {
         let path = directory.path

@@ -344,9 +344,9 @@ final class ConnectionTicket: Sendable {
 
 extension RoostError {
     static let tooManyConnections = RoostError(
-        .overloaded, "There are too many connections of this address or user.", retryAfterMilliseconds: 2000)
+        .overloaded, "This address or user has too many connections.", retryAfterMilliseconds: 2000)
     static let tooManyChannels = RoostError(
-        .overloaded, "The connections of this user would get too many channels together.", retryAfterMilliseconds: 2000)
+        .overloaded, "This user's connections would get too many channels in total.", retryAfterMilliseconds: 2000)
     static let tooManyRequests = RoostError(
         .overloaded, "The user has too many requests in progress.", retryAfterMilliseconds: 1000)
     static let overloadedMemory = RoostError(

@@ -369,7 +369,7 @@ extension RoostError {
     /// The answer to a failure that isn't the client's fault, without details.
     static let internalFailure = RoostError(.internalError, "The server failed to handle this. See its log.")
     fileprivate static let damaged = RoostError(
-        .internalError, "What this needs is damaged on the server's disk. Its log says where.")
+        .internalError, "Data that this needs is damaged on the server's disk. Its log says where.")
     fileprivate static let notStored = RoostError(
         .unavailable, "The server could not store this. Try again.", retryAfterMilliseconds: 1000)
     fileprivate static let notRead = RoostError(

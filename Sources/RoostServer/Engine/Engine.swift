@@ -367,7 +367,7 @@ final class Engine: Sendable {
                 logger.warning(
                     done.obstacle == .fullDisk
                         ? "The write-ahead log is growing because the disk is full."
-                        : "The write-ahead log is growing because it is read without a pause.",
+                        : "The write-ahead log is growing because it is being read all the time.",
                     metadata: ["pages": "\(done.logFrames)"])
             }
         } catch {

@@ -48,7 +48,7 @@ struct PushHandOff: Sendable {
             found.value = try run(context)
             return []
         }
-        guard let value = found.value else { throw RoostError(.internalError, "A read came to no end.") }
+        guard let value = found.value else { throw RoostError(.internalError, "A read ended without a result.") }
         return value
     }
 

@@ -67,7 +67,7 @@ struct Storage {
         let database = try PostgreSQLDatabase(url: address, laneCount: configuration.laneCount) { logger.warning("\($0)") }
         let durability = try database.durability()
         if durability.fsync != "on" {
-            logger.warning("The database server runs with fsync off: what is acknowledged is lost when its machine fails.")
+            logger.warning("The database server runs with fsync off: acknowledged changes are lost if its machine fails.")
         }
         return database
         #else
@@ -126,7 +126,7 @@ struct Storage {
         let lost = TokenKeyFiles.RetirementLost(directory: configuration.dataDirectory)
         guard file != nil else { throw lost }
         guard configuration.acceptsDataLoss else {
-            throw RoostServer.Unsupported("\(lost) To have the secret's tokens valid again: \(configuration.acceptingCommand).")
+            throw RoostServer.Unsupported("\(lost) To make the secret's tokens valid again: \(configuration.acceptingCommand).")
         }
         logger.error(
             "The token secret was retired, and \(path) doesn't say so, which --accept-data-loss accepts. The secret's tokens are valid again."
@@ -179,7 +179,7 @@ extension Transaction {
         for (name, own) in fingerprints.sorted(by: { $0.key < $1.key }) where try setting("token-key:\(name)", orNew: own) != own {
             throw RoostError(
                 .alreadyExists,
-                "Another node has, or had, another key by the name \(name). Copy token-keys.json from its data directory, or give the new key a name of its own."
+                "Another node has, or had, another key by the name \(name). Copy token-keys.json from its data directory, or give the new key another name."
             )
         }
     }

@@ -52,7 +52,7 @@ public struct SecretFile: Sendable {
         guard let mode = DataFiles.mode(of: url.path) else { return }
         guard mode & 0o077 == 0 else {
             throw Unusable(
-                path: url.path, reason: "has mode \(String(mode, radix: 8)), so that others can open it",
+                path: url.path, reason: "has mode \(String(mode, radix: 8)), so others can open it",
                 advice: "Type: chmod 600 \(url.path.shellWord)")
         }
     }
@@ -63,7 +63,7 @@ public struct SecretFile: Sendable {
         do { data = try Data(contentsOf: url) } catch {
             throw Unusable(
                 path: url.path, reason: "can't be read: \(SystemError.reason(of: error))",
-                advice: "Run this as the user who runs the server: it is readable for them alone")
+                advice: "Run this as the user who runs the server: only that user can read it")
         }
         return try Self.secret(in: String(decoding: data, as: UTF8.self), path: url.path)
     }

@@ -48,7 +48,7 @@ package struct TokenKeyFiles: Sendable {
             throw TokenKeySet.Unusable("The members roostSigningKey and roostTokenSecret are for the file \(ring.url.path) only.")
         }
         if let twice = own.names.first(where: { others.keys[$0] != nil }) {
-            throw TokenKeySet.Unusable("The kid \(twice) stands in both files of keys, \(ring.url.path) and \(file.path).")
+            throw TokenKeySet.Unusable("The kid \(twice) is in both files of keys, \(ring.url.path) and \(file.path).")
         }
         return others
     }
@@ -67,7 +67,7 @@ package struct TokenKeyFiles: Sendable {
             do {
                 // Without this file a retired secret would be valid again.
                 if known.first?.inode != nil, now.first?.inode == nil {
-                    throw TokenKeySet.Unusable("The file \(ring.url.path) isn't there any more.")
+                    throw TokenKeySet.Unusable("The file \(ring.url.path) no longer exists.")
                 }
                 let (keys, fingerprints) = try await read()
                 // A recreated ring doesn't know what its predecessor retired.

@@ -49,8 +49,8 @@ public struct TokenKeyRing: Sendable {
     public func add(named name: String?) async throws -> String {
         try await change { document in
             let name = name ?? Self.newName()
-            guard name != Self.tokenSecretName else { throw Refusal("\(name) is the name of the secret that is there already.") }
-            guard !document.keys.contains(where: { $0.kid == name }) else { throw Refusal("There is a key \(name) already.") }
+            guard name != Self.tokenSecretName else { throw Refusal("\(name) is the name of the existing secret.") }
+            guard !document.keys.contains(where: { $0.kid == name }) else { throw Refusal("There is already a key \(name).") }
             var generator = SystemRandomNumberGenerator()
             let secret = (0..<TokenKeys.secretSizeBytesMin).map { _ in UInt8.random(in: .min ... .max, using: &generator) }
             document.keys.append(JSONWebKey(kty: "oct", kid: name, alg: "HS256", use: "sig", k: Base64URL.encode(Data(secret))))
@@ -63,7 +63,7 @@ public struct TokenKeyRing: Sendable {
         try await change { document in
             if name == Self.tokenSecretName {
                 guard document.roostTokenSecret == nil else {
-                    throw Refusal("The token secret is retired, and stays so. Use another key, or add one: roost keys add.")
+                    throw Refusal("The token secret is retired for good. Use another key, or add one: roost keys add.")
                 }
                 document.roostSigningKey = nil
                 return
@@ -113,7 +113,7 @@ public struct TokenKeyRing: Sendable {
         let lock = open(place.appending(path: "token-keys.lock").path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
         guard lock >= 0 else { throw Refusal("The directory \(place.path) can't be written: \(String(cString: strerror(errno))).") }
         defer { close(lock) }
-        guard flock(lock, LOCK_EX | LOCK_NB) == 0 else { throw Refusal("Another command changes the keys now. Try again.") }
+        guard flock(lock, LOCK_EX | LOCK_NB) == 0 else { throw Refusal("Another command is changing the keys. Try again.") }
         _ = try await keys()
         var document = TokenKeySet.Document(keys: [])
         if let data = FileManager.default.contents(atPath: url.path) {
@@ -127,7 +127,7 @@ public struct TokenKeyRing: Sendable {
         do {
             _ = try await TokenKeySet(data)
         } catch {
-            throw Refusal("The keys can't be changed so: \(error).")
+            throw Refusal("The keys can't be changed this way: \(error).")
         }
         try write(data)
         return result

@@ -61,7 +61,7 @@ struct TokenKeySet: Sendable {
         guard let name = jwk.kid, !name.isEmpty, name.count <= Self.nameLengthMax else {
             throw Unusable("key \(index + 1): kid must have 1 to \(Self.nameLengthMax) characters")
         }
-        guard keys[name] == nil else { throw Unusable("the kid \(name) stands in it twice") }
+        guard keys[name] == nil else { throw Unusable("it has the kid \(name) twice") }
         do {
             keys[name] = try await TokenKey(jwk, id: name)
         } catch {
@@ -87,7 +87,7 @@ extension TokenKeySet {
         let forbidden = set.keys.values.contains(where: \.isSecret) ? 0o077 : 0o022
         guard mode & forbidden == 0 else {
             throw Unusable(
-                "The file of keys \(file.path) has mode \(String(mode, radix: 8)), so that others can \(forbidden == 0o077 ? "read" : "change") it. "
+                "The file of keys \(file.path) has mode \(String(mode, radix: 8)), so others can \(forbidden == 0o077 ? "read" : "change") it. "
                     + "Type: chmod \(forbidden == 0o077 ? "600" : "644") \(file.path.shellWord)")
         }
         return set
