@@ -3,10 +3,10 @@ import RoostAPI
 
 /// How this device appears in the user's list of devices (``Chat/devices()``). Only the user sees it.
 public struct DeviceInfo: Hashable, Sendable {
-    /// The user's name for the device. Longer names are truncated to `Limits.deviceNameLength` characters, and a letter has at most
-    /// `Limits.combiningMarks` accents.
+    /// The user's name for the device. Longer names are truncated to `Limits.deviceNameLength` characters, and runs of combining marks to
+    /// `Limits.combiningMarks`.
     public var name: String?
-    /// The system that it runs. Longer names are truncated to `Limits.platformLength` characters.
+    /// The operating system. Longer names are truncated to `Limits.platformLength` characters.
     public var platform: String?
 
     // derived: init
@@ -16,17 +16,17 @@ public struct DeviceInfo: Hashable, Sendable {
         self.platform = platform
     }
 
-    /// This device, with its name on the network and its system.
+    /// This device, with its network name and operating system.
     public static var current: DeviceInfo { DeviceInfo(name: hostName, platform: platform) }
 
-    /// What the server is told.
+    /// The description sent to the server.
     func description(_ id: DeviceID) -> DeviceDescription {
         DeviceDescription(
             deviceId: id, name: name.map { Self.shortened($0, to: Limits.deviceNameLength) },
             platform: platform.map { Self.shortened($0, to: Limits.platformLength) })
     }
 
-    /// A connection isn't refused for the sake of a name.
+    /// Shortens the text to what the server accepts: a name must not make it refuse the connection.
     private static func shortened(_ text: String, to length: Int) -> String {
         var kept = String.UnicodeScalarView()
         var marks = 0
@@ -39,7 +39,8 @@ public struct DeviceInfo: Hashable, Sendable {
         return short
     }
 
-    /// Whether the server may count it in a row of combining marks. It counts those alone that have a place in the order of marks, and so never more.
+    /// Whether the server may count the scalar in a run of combining marks. The server counts only marks with a combining class, so it never counts
+    /// more than this does.
     private static func isMark(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar.properties.generalCategory {
         case .nonspacingMark, .spacingMark, .enclosingMark: true
@@ -47,10 +48,10 @@ public struct DeviceInfo: Hashable, Sendable {
         }
     }
 
-    /// The name without its domain, asked of the system alone: `ProcessInfo.hostName` may wait for the network.
+    /// The host name without its domain, from the system alone: `ProcessInfo.hostName` may wait for the network.
     private static var hostName: String? {
         var bytes = [CChar](repeating: 0, count: 256)
-        // The last one stays 0: a name that is cut off isn't ended by the system.
+        // The last byte stays 0: the system may not terminate a truncated name.
         guard gethostname(&bytes, bytes.count - 1) == 0 else { return nil }
         let letters = bytes.map(UInt8.init(bitPattern:)).prefix { $0 != 0 && $0 != UInt8(ascii: ".") }
         let name = String(decoding: letters, as: UTF8.self)
