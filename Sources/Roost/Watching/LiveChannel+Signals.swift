@@ -1,21 +1,21 @@
 public import RoostAPI
 
-/// A signal of the app's own, which a user sends to those who watch a channel at that moment (``LiveChannel/signals``).
+/// An app-defined signal that a user sends to a channel's watchers (``LiveChannel/signals``).
 public struct ChannelSignal: Hashable, Sendable {
-    /// Who sent it: possibly the user, from this device or another.
+    /// The sender: possibly the user, from this device or another.
     public let sender: UserID
-    /// The app's own name for this kind of signal.
+    /// The app's name for this kind of signal.
     public let type: String
-    /// Its content, a JSON object.
+    /// The content, a JSON object.
     public let metadata: JSONValue?
 }
 
 extension LiveChannel {
-    /// Sends a signal to those who watch the channel, including this device if it does. It isn't stored: users who aren't connected and watching at this moment
-    /// never get it.
+    /// Sends a signal to the channel's watchers, including this device if it watches. It isn't stored: users who aren't connected and watching at
+    /// this moment never get it.
     ///
     /// - Parameters:
-    ///   - type: The app's own name for this kind of signal, 1 to 128 characters.
+    ///   - type: The app's name for this kind of signal, 1 to 128 characters.
     ///   - metadata: A JSON object of up to `Limits.signalSizeBytes`.
     /// - Throws: `RoostError` with `rate_limited` beyond `Limits.signalsPerSecond`, the codes of sending a message if the user may not, and as
     ///   ``Chat/call(_:isolation:)`` does.
@@ -23,6 +23,6 @@ extension LiveChannel {
         _ = try await chat.call(SendSignal(channel: id, type: type, metadata: metadata))
     }
 
-    /// The signals that are sent with ``sendSignal(_:metadata:)`` from now on, while the channel is watched. If more than 100 are unread, the oldest are dropped.
+    /// The signals sent with ``sendSignal(_:metadata:)`` from now on, while the channel is watched. If more than 100 are queued, the oldest are dropped.
     public var signals: AsyncStream<ChannelSignal> { chat.driver.signals.ownSignals(of: id) }
 }

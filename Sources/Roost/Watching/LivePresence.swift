@@ -3,22 +3,24 @@ import RoostAPI
 
 /// How many of a channel's members are online, as a live object (SB-63, D-38).
 ///
-/// It watches the channel as long as it is kept, again after each reconnect and when the user comes back to the channel or may read it again, because the server tells only
-/// watchers who comes and goes. ``LiveChannel/unwatch()`` doesn't end that. A list of members shows who they are (``MemberList``, ``MemberItem/isOnline``). Members who don't share it always appear offline to others.
+/// It watches the channel while it is kept, because the server sends presence only to watchers. It watches again after each reconnect, and when the
+/// user rejoins the channel or may read it again. ``LiveChannel/unwatch()`` doesn't end that. A list of members shows who is online (``MemberList``,
+/// ``MemberItem/isOnline``). Members who don't share their presence always appear offline to others.
 @MainActor @Observable
 public final class LivePresence {
     /// The number of members who are online, including the user. 0 until it is loaded.
     public private(set) var onlineCount = 0
-    /// When ``onlineCount`` was right, by this device's clock. Nil while it is right at this moment, because the channel is watched, and before it is loaded.
+    /// When ``onlineCount`` was last known to be right, by this device's clock. Nil while the channel is watched, because the count is current, and
+    /// before it is loaded.
     ///
-    /// After the watch or the connection has ended, it is the last moment that is known.
+    /// After the watch or the connection has ended, it is the last moment at which the count was current.
     public private(set) var asOf: Timestamp?
-    /// How far it has come.
+    /// The loading phase.
     public var phase: LivePhase { follower.phase }
 
     /// Returns once the server has answered. Before the first connection, this waits for one.
     ///
-    /// - Throws: `RoostError` with `not_connected` when no connection can be made; else that of ``phase``; `CancellationError`.
+    /// - Throws: `RoostError` with `not_connected` if no connection can be made, otherwise the error of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
 
     @ObservationIgnored private let channel: ChannelID
@@ -28,9 +30,9 @@ public final class LivePresence {
     @ObservationIgnored private let observers = Observers<Int>()
     @ObservationIgnored private var following: ObservationToken?
     @ObservationIgnored private let hold: WatchHold
-    /// Counts the signals: an answer that was made before one is out of date.
+    /// Counts the signals: if one arrives while the server is asked, the answer may be older.
     @ObservationIgnored private var signalCount = 0
-    /// Whether the server is asked at this moment.
+    /// Whether a request to the server is in flight.
     @ObservationIgnored private var isAsking = false
 
     init(of channel: ChannelID, in chat: Chat) {
@@ -43,7 +45,7 @@ public final class LivePresence {
             .channel(channel), connected: { [weak self] in await self?.refresh() }, away: { true },
             ended: { [weak self] in self?.forget() },
             changed: { [weak self] _ in
-                // The watch has ended with the membership, or with the right to read.
+                // The watch has ended with the membership or with the right to read.
                 if await self?.answer.hasBegunAfresh() == true { self?.askSoon() }
             })
         following = chat.driver.signals.follow(channel, .presenceChanged) { [weak self] in self?.take($0) }
@@ -56,29 +58,29 @@ public final class LivePresence {
             guard let change = signal.presence else { return }
             signalCount += 1
             show(change.onlineCount)
-            // It has the whole number, whatever was missed before.
+            // The signal has the absolute count, whatever was missed before.
             if asOf != nil, chat.driver.signals.isWatched(channel) { asOf = nil }
-        // What happened before the app's own watch wasn't told. The answer to this object's question says it itself.
+        // Changes before the app's own watch weren't sent. If this object is asking already, that answer includes them.
         case .watching: if asOf != nil, !isAsking { askSoon() }
         case .stoppedWatching, .disconnected: stopFollowing(at: notice.time)
         case .unwatched, .missed:
             stopFollowing(at: notice.time)
-            // The server says why it ended the watch when it is asked once more.
+            // The server says why it ended the watch when it is asked again.
             askSoon()
         case .wrote, .left: break
         }
     }
 
-    /// Nobody tells any more who comes and goes: what is shown was right until then.
+    /// No more changes arrive: the count shown was right until then.
     private func stopFollowing(at time: Timestamp) { if follower.hasAnswer, asOf == nil { asOf = time } }
 
-    /// The user has logged out: nobody is asked any more.
+    /// Clears the count when the user has logged out: the server isn't asked again.
     private func forget() {
         asOf = nil
         show(0)
     }
 
-    /// The count from now on, the current one first.
+    /// The count from now on, starting with the current one.
     public var updates: AsyncStream<Int> { observers.values(of: self, startingWith: follower.hasAnswer ? onlineCount : nil) }
 
     /// Calls back with the count, and again on every change, until the token is invalidated or released (AM-29).
@@ -95,7 +97,7 @@ public final class LivePresence {
             defer { isAsking = false }
             let state = try await hold.watch(channel)
             guard !follower.hasEnded else { return }
-            // It is followed from this answer on, unless the watch has ended since.
+            // The count is current from this answer on, unless the watch has ended since.
             asOf = chat.driver.signals.isWatched(channel) ? nil : time
             show(signalCount == before ? state.online : onlineCount)
         }
@@ -104,7 +106,7 @@ public final class LivePresence {
     private func askSoon() {
         answer.outdate()
         follower.soon { [weak self] in
-            // A new connection may have asked meanwhile.
+            // A reconnect may have asked meanwhile.
             if self?.answer.isOutdated == true { await self?.refresh() }
         }
     }
@@ -118,11 +120,11 @@ public final class LivePresence {
 }
 
 extension LiveChannel {
-    /// How many of the members are online, as a live object, which watches the channel. Each call makes a new one; keep it while it is shown.
+    /// The number of members who are online, as a live object that watches the channel. Each call creates a new one; keep it while it is shown.
     public func presence() -> LivePresence { LivePresence(of: id, in: chat) }
 }
 
-/// Watches a channel as long as it is kept.
+/// Watches a channel until it is released.
 private final class WatchHold: Sendable {
     private let driver: SyncDriver
     private let number = Int64.random(in: 1...Int64.max)

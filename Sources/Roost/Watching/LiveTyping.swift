@@ -1,25 +1,25 @@
 public import Observation
 public import RoostAPI
 
-/// Who else is typing in a channel at this moment, as a live object (SB-02).
+/// The other users who are typing in a channel, as a live object (SB-02).
 ///
-/// The server tells the channel's members; in a channel of more than `Limits.largeChannelMembers`, only those who watch it. Users disappear from it when they
-/// have sent a message or left the channel, when nothing was heard of them for `Limits.typingSeconds`, and while there is no connection.
+/// The server notifies the channel's members; in a channel of more than `Limits.largeChannelMembers`, only its watchers. Users disappear from the list when
+/// they have sent a message or left the channel, when nothing was heard of them for `Limits.typingSeconds`, and while there is no connection.
 @MainActor @Observable
 public final class LiveTyping {
-    /// The other users who are typing, in the order in which they began, at most `Limits.typingUsers`.
+    /// The other users who are typing, in the order they started, at most `Limits.typingUsers`.
     public private(set) var users: [UserSummary] = []
     /// Whether more people are typing than ``users`` has.
     public private(set) var hasMore = false
-    /// How far it has come.
+    /// The loading phase.
     public var phase: LivePhase { follower.phase }
 
-    /// Returns once the device's store has answered. It doesn't wait for a connection: without one, nobody is shown.
+    /// Returns once this device's store has answered, without waiting for a connection: while there is none, the list is empty.
     ///
     /// - Throws: The `RoostError` of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
 
-    /// Who is typing, and whether more are, as the server told last: both are shown once it is read who they are.
+    /// The typing users, and whether there are more, as last sent by the server. Both are shown once the users' summaries are read.
     @ObservationIgnored private var ids: [UserID] = []
     @ObservationIgnored private var areMore = false
     @ObservationIgnored private let channel: ChannelID
@@ -42,10 +42,10 @@ public final class LiveTyping {
         following = chat.driver.signals.follow(channel, .typingChanged) { [weak self] in await self?.take($0.news) }
     }
 
-    /// The typing users from now on, the current ones first. They come again when ``hasMore`` alone has changed.
+    /// The typing users from now on, starting with the current ones. If only ``hasMore`` changes, they are repeated.
     public var updates: AsyncStream<[UserSummary]> { observers.values(of: self, startingWith: follower.hasAnswer ? users : nil) }
 
-    /// Calls back with the typing users, and again on every change, that of ``hasMore`` too, until the token is invalidated or released (AM-29).
+    /// Calls back with the typing users, and again on every change, including one of ``hasMore``, until the token is invalidated or released (AM-29).
     public func observe(_ callback: @escaping @MainActor ([UserSummary]) -> Void) -> ObservationToken {
         observers.add(startingWith: follower.hasAnswer ? users : nil, callback)
     }
@@ -57,13 +57,13 @@ public final class LiveTyping {
             await show(typing.users.filter { $0 != chat.driver.environment.user }, hasMore: typing.hasMore)
         case .wrote(let user, _): await end([user])
         case .left(let users, _): await end(users)
-        // Somebody may have stopped since. Whoever goes on typing is told of within seconds.
+        // Some may have stopped since. Those who are still typing are reported again within seconds.
         case .disconnected, .missed: await show([], hasMore: false)
         case .watching, .unwatched, .stoppedWatching: break
         }
     }
 
-    /// Shows that users have stopped, if they are shown.
+    /// Removes users who have stopped, if they are shown.
     private func end(_ users: [UserID]) async {
         let others = ids.filter { !users.contains($0) }
         if others != ids { await show(others, hasMore: areMore) }
@@ -83,11 +83,11 @@ public final class LiveTyping {
         await follower.work { [weak self] in try await self?.introduce() }
     }
 
-    /// Reads who they are.
+    /// Reads the users' summaries from the store.
     private func introduce() async throws {
         let ids = ids
         let stored = try await chat.driver.files().store.read { database in try ids.map { try database.summary(of: $0) } }
-        // Others may type by now: they have a turn of their own.
+        // If the typing users have changed meanwhile, another call shows them.
         guard ids == self.ids else { return }
         follower.shows(stored)
         guard !follower.hasAnswer || stored != users || areMore != hasMore else { return follower.answered() }
@@ -98,30 +98,30 @@ public final class LiveTyping {
 }
 
 extension LiveChannel {
-    /// Who else is typing here at this moment, as a live object. Each call makes a new one; keep it while it is shown.
+    /// The other users who are typing here, as a live object. Each call creates a new one; keep it while it is shown.
     public func typing() -> LiveTyping { LiveTyping(id, in: chat) }
 
-    /// Tells the others that the user is typing. Call it on each change of the text: the server is told once a second at most. It is told that the user has
-    /// stopped when ``stopTyping()`` is called, a message is sent, nothing is typed for 7 seconds, or this object is released.
+    /// Notifies the others that the user is typing. Call it on each change of the text: the server is notified at most once a second. It is notified
+    /// that the user has stopped when ``stopTyping()`` is called, a message is sent, nothing is typed for 7 seconds, or this object is released.
     ///
-    /// It does nothing without a connection, or if the user may not send.
+    /// Does nothing without a connection, or if the user may not send.
     public func startTyping() { typist.types(in: self) }
 
-    /// Tells the others that the user has stopped typing, for example because they deleted their text or left the screen.
+    /// Notifies the others that the user has stopped typing, for example because they deleted their text or left the screen.
     public func stopTyping() { typist.stops() }
 }
 
-/// What was said of the user's typing in one channel.
+/// Reports the user's typing in one channel.
 @MainActor
 final class Typist {
     private var toldAt: Timestamp?
     private var pause: ObservationToken?
-    /// That the user types, as the others were told: its end is told too, also that with this object.
+    /// Set while the others are notified that the user is typing. Its release reports the end, also when this object is released.
     private var told: ObservationToken?
 
-    /// The least time between two calls.
+    /// The minimum time between two calls, in milliseconds.
     private static let interval: Int64 = 1000
-    /// After this time without a key the user has stopped (Stream's rule).
+    /// After this time without a keystroke, the user counts as having stopped (Stream's rule).
     private static let idleTime = Duration.seconds(7)
 
     fileprivate func types(in channel: LiveChannel) {
@@ -136,13 +136,13 @@ final class Typist {
         if let toldAt, now >= toldAt, now.milliseconds - toldAt.milliseconds < Self.interval { return }
         toldAt = now
         Task { _ = try? await driver.call(StartTyping(channel: id)) }
-        // On the main actor, as the beginning: calls keep their order.
+        // On the main actor like the start: the calls keep their order.
         if told == nil {
             told = ObservationToken { Task { @MainActor in _ = try? await driver.call(StopTyping(channel: id)) } }
         }
     }
 
-    /// Does nothing if nobody was told that the user types.
+    /// Does nothing if no typing was reported.
     func stops() {
         (pause, toldAt, told) = (nil, nil, nil)
     }

@@ -1,35 +1,36 @@
 import Logging
 import RoostAPI
 
-/// Channels of others that the user watches and may read (ST-01, ST-06). The server sends their events as long as the watch lasts, and as long as that they are
-/// followed: that is a *visit*.
+/// Channels that the user watches and may read without being a member (ST-01, ST-06). The server sends their events while the watch lasts, and they
+/// are followed until it ends: that is a *visit*.
 ///
-/// - It begins with the answer to the watch, at the seq that the channel has there and with the messages that are in it. From then on its events are applied as
-///   those of the user's own channels are.
-/// - No resume brings the channel. If events are missing, or the connection was another, it is watched once more: whatever has happened since, the visit begins
-///   afresh at the seq of that answer. Another answer on the same connection says nothing of events that aren't missing: it may come before or behind them.
-/// - It ends when nothing here watches the channel any more, when the user may not read it, when it is deleted, and when the files are read anew after another
-///   process may have had them. Its messages are deleted then. If the user becomes a member, the membership takes its place.
+/// - It begins with the answer to the watch, at the channel's seq and with the messages in that answer. From then on its events are applied like
+///   those of the user's own channels.
+/// - A resume doesn't include the channel. If events are missing, or if the connection was another, the channel is watched again, and if anything has
+///   happened since, the visit starts over at the seq of the new answer. Another answer on the same connection doesn't mean that events are missing:
+///   it may arrive before or after them.
+/// - It ends when nothing on this device watches the channel any longer, when the user may not read it, when it is deleted, and when the files are
+///   re-read after another process may have had them. Its messages are then deleted. If the user becomes a member, the membership replaces it.
 ///
-/// It gives the user nothing that only members have: no unread messages, no place among their channels, no reports of what has arrived.
+/// It gives the user nothing reserved for members: no unread messages, no place among their channels, no delivery reports.
 extension Sync {
-    /// A channel of others that is followed.
+    /// A followed channel that the user isn't a member of.
     struct Visit: Hashable, Sendable {
-        /// The connection whose events it goes on with.
+        /// The connection whose events continue it.
         var connection: Int64
-        /// The seq at which it began, for the last time.
+        /// The seq at which it last started.
         let start: Seq
     }
 
     /// Whether the channel is followed only because it is watched.
     func isVisited(_ channel: ChannelID) -> Bool { saved.channels[channel]?.isVisit == true }
 
-    /// Where a channel of the user's own is followed to; nil for those of others.
+    /// The position in one of the user's own channels; nil for other channels.
     func ownPosition(in channel: ChannelID) -> Position? { saved.channels[channel].flatMap { $0.isVisit ? nil : $0 } }
 
     // MARK: Beginning
 
-    /// Begins a visit with the answer to a watch, if the channel is one of others. One that lacks no events goes on.
+    /// Begins a visit with the answer to a watch if the user isn't a member of the channel. A visit that lacks no events continues.
     mutating func visit(_ state: WatchedChannel) {
         let view = ChannelView(channel: state.channel, membership: state.membership, ownCapabilities: state.ownCapabilities)
         visit(view, Rows(state.messages.messages), isWhole: !state.messages.hasOlder)
@@ -44,7 +45,7 @@ extension Sync {
         guard wantsWatch(of: id), ownPosition(in: id) == nil, view.membership?.state != .member else { return }
         guard view.ownCapabilities.contains(.historyRead), channel.deletedAt == nil else { return endVisit(of: id) }
         let seq = channel.counters.seq
-        // Events were here up to this one, and those that the answer lacks don't come again.
+        // Events arrived up to this seq, and those that the answer lacks aren't sent again.
         var last = droppedSeqs[id] ?? 0
         if let known = saved.channels[id] {
             guard mustBeginAfresh(id, known, at: seq) else {
@@ -67,15 +68,15 @@ extension Sync {
         droppedSeqs[id] = nil
     }
 
-    /// Returns the writes of a visit that begins, but for its messages.
+    /// Returns the writes that begin a visit, except for its messages.
     private mutating func begunWrites(of channel: Channel, _ newest: Rows, isWhole: Bool) -> [StoreWrite] {
         let (id, seq) = (channel.channelId, channel.counters.seq)
         if channel.isEphemeral, let known = saved.channels[id] {
-            // What it has brought can't be fetched: lists go on with what they show.
+            // Its messages can't be fetched again: lists keep what they show.
             saved.channels[id]?.cursor = max(known.cursor, seq)
             return [.channel(channel)] + advanceWrite(of: id)
         }
-        // Of an ephemeral channel there is nothing older to be had.
+        // An ephemeral channel has no older messages to fetch.
         let start = isWhole || channel.isEphemeral ? 0 : newest.oldestMessage ?? seq.addingWithSaturation(1)
         let position = Position(
             cursor: seq, windowStart: start, messageCount: channel.isEphemeral ? nil : channel.counters.messageCount,
@@ -85,9 +86,9 @@ extension Sync {
         return [.visit(id, position), .channel(channel)]
     }
 
-    /// Takes the messages of an answer into a visit that goes on and has none: it began with an answer without any.
+    /// Takes the messages of an answer into a visit that continues and has none, because it began with an answer without messages.
     private mutating func fill(_ channel: ChannelID, _ known: Position, with newest: Rows, isWhole: Bool, at seq: Seq) {
-        // Those that the answer is ahead by come with their events.
+        // Messages that the answer is ahead by arrive with their events.
         guard known.windowStart > known.cursor, seq >= known.cursor, let first = isWhole ? 0 : newest.oldestMessage,
             first <= known.cursor
         else {
@@ -100,21 +101,21 @@ extension Sync {
         store(writes + [.page(channel, range)] + forgotten.map { .forgetMessages(channel, $0) }, bringing: [rows])
     }
 
-    /// Whether a visit that is under way begins afresh with an answer to a watch at a seq. The server's answer isn't in the order of the
-    /// events: those that it is ahead by are still to come on the same connection, and those that it lacks were here before.
+    /// Whether a visit starts over with an answer to a watch at this seq. The server's answer isn't ordered with the events: those that it is ahead
+    /// by still arrive on the same connection, and those that it lacks arrived earlier.
     private func mustBeginAfresh(_ channel: ChannelID, _ known: Position, at seq: Seq) -> Bool {
-        // What was asked for before may lack what is missing. The answer that is still to come has it.
+        // The answer to an earlier request may lack the missing events. The one that is still pending has them.
         if owedVisits.contains(channel) { return !calls.values.contains(.watch(channel)) }
         return known.hasHole || (visits[channel]?.connection != connection && known.cursor < seq)
     }
 
     // MARK: Gaps
 
-    /// Watches a channel once more. Of one of others the answer brings its newest messages; the state of the user's own channels comes with the resume.
+    /// Watches a channel again. If the user isn't a member, the answer brings the newest messages; the state of the user's own channels comes with the resume.
     ///
-    /// - Parameter hasMessages: Whether the answer may have messages.
+    /// - Parameter hasMessages: Whether the answer may contain messages.
     mutating func renewWatch(of channel: ChannelID, hasMessages: Bool = true) {
-        // What was dropped until now is in the answer.
+        // Events dropped until now are in the answer.
         droppedSeqs[channel] = nil
         let bringsMessages = hasMessages && ownPosition(in: channel) == nil
         if hasMessages { plainRenewals.remove(channel) } else { plainRenewals.insert(channel) }
@@ -123,7 +124,7 @@ extension Sync {
         send(operation, for: .watch(channel))
     }
 
-    /// Events of a visited channel are missing, or can't be applied. The visit begins afresh.
+    /// Events of a visited channel are missing or can't be applied: the visit starts over.
     ///
     /// - Parameter event: The event that isn't applied.
     mutating func renewVisit(of channel: ChannelID, instead event: IncomingEvent? = nil) {
@@ -132,13 +133,13 @@ extension Sync {
         renewVisits()
     }
 
-    /// An event isn't applied. If it is of a channel of others that is watched, an answer to the watch of before it lacks it.
+    /// Notes an event that isn't applied. If its channel is watched and isn't one of the user's own, the answer to an earlier watch lacks the event.
     mutating func noteDropped(_ event: IncomingEvent) {
         guard let channel = event.stream.channel, ownPosition(in: channel) == nil, wantsWatch(of: channel) else { return }
         droppedSeqs[channel] = max(droppedSeqs[channel] ?? 0, event.seq)
     }
 
-    /// Begins the visits afresh whose events are missing, now that nothing of the user's own is.
+    /// Restarts the visits whose events are missing, now that no events of the user's own channels are.
     mutating func renewVisits() {
         guard phase == .online else { return }
         for channel in owedVisits.sorted() {
@@ -146,12 +147,12 @@ extension Sync {
                 owedVisits.remove(channel)
                 continue
             }
-            // They are owed until the answer has come. What is dropped before it may not be in it.
+            // They are owed until the answer has arrived. It may lack events that are dropped before then.
             if watchRetries[channel] == nil, !calls.values.contains(.watch(channel)) { renewWatch(of: channel) }
         }
     }
 
-    /// The answer to a watch that was renewed.
+    /// Takes the answer to a renewed watch.
     mutating func takeRenewal(of channel: ChannelID, _ bytes: [UInt8]) {
         let isPlain = plainRenewals.remove(channel) != nil
         guard ownPosition(in: channel) == nil else { return }
@@ -163,7 +164,7 @@ extension Sync {
             owedVisits.remove(channel)
             return
         }
-        // A message that this version can't read, say. Without messages the answer can be read, and lists fetch them page by page.
+        // It may contain a message that this version can't read. An answer without messages is readable, and lists fetch them page by page.
         log(.notice, "The answer to the watch of \(channel) couldn't be read.")
         let told = saved.channels[channel]?.cursor ?? forgottenVisits[channel]
         endVisit(of: channel)
@@ -173,7 +174,7 @@ extension Sync {
 
     // MARK: Ending
 
-    /// Ends the visits of channels that nothing here watches any more.
+    /// Ends the visits of channels that nothing on this device watches any longer.
     mutating func endUnwantedVisits() {
         mayEndVisits = false
         for channel in visits.keys.sorted() where !wantsWatch(of: channel) { endVisit(of: channel) }
@@ -189,7 +190,7 @@ extension Sync {
         store([.endVisit(channel)])
     }
 
-    /// A visit is forgotten that is still wanted: what has happened since is told as missed when it begins anew.
+    /// Remembers a forgotten visit that is still wanted: when it begins again, later events are reported as missed.
     mutating func rememberVisit(of channel: ChannelID, from seq: Seq) {
         forgottenVisits[channel] = min(forgottenVisits[channel] ?? .max, seq)
     }

@@ -3,33 +3,34 @@ public import RoostAPI
 
 /// The connected users who watch a channel, members or not, as a live collection (ST-14).
 ///
-/// The pages come from the server, again after each reconnect, and when the user leaves the channel or comes back to it. While the user watches the
-/// channel too (``LiveChannel/watch(limit:watchersLimit:)``), the list follows who comes and goes; otherwise it stays as it was when it was loaded
-/// (``asOf``). If the user loses the right to watch, the phase is `refused`, and the list shows nobody.
+/// The pages come from the server, again after each reconnect and when the user leaves or rejoins the channel. While the user also watches the
+/// channel (``LiveChannel/watch(limit:watchersLimit:)``), the list follows watchers as they come and go; otherwise it stays as loaded (``asOf``). If
+/// the user loses the right to watch, the phase is `refused` and the list is empty.
 @MainActor @Observable
 public final class WatcherList {
-    /// The watchers, in the order in which they began, as many pages as were loaded.
+    /// The watchers in the order they began, as many pages as were loaded.
     public private(set) var items: [UserSummary] = []
-    /// Those who began to watch last, the last one first (ST-15): all of them where ``items`` has all, else as many as a page has, and those who have come since.
-    /// What they do in the channel doesn't count. ``updates`` tell of ``items`` alone.
+    /// The most recent watchers, the last to begin first (ST-15): all of them if ``items`` has all, otherwise one page of them and those who have
+    /// come since. Their activity in the channel doesn't count. ``updates`` reports ``items`` alone.
     ///
-    /// The server has no page behind 10,000 watchers (`Limits.watcherOffset`): where there are more, those who come from now on are known.
+    /// The server has no page beyond 10,000 watchers (`Limits.watcherOffset`): if there are more, only those who come from now on are known.
     public private(set) var lastActiveWatchers: [UserSummary] = []
-    /// The number of all users who watch the channel, as the server last told it.
+    /// The number of all users who watch the channel, as last reported by the server.
     public private(set) var watcherCount = 0
-    /// When the list was right, by this device's clock. Nil while it is right at this moment, because the user watches the channel too
-    /// (``LiveChannel/watch(limit:watchersLimit:)``), before the first page, and if the list is refused and shows nobody.
+    /// When the list was last known to be right, by this device's clock. Nil while the user also watches the channel
+    /// (``LiveChannel/watch(limit:watchersLimit:)``), because the list is current, before the first page, and if the list is refused and empty.
     ///
-    /// Where the user doesn't watch the channel, it is the time of the oldest page; after their watch or the connection has ended, it is the last moment that is known.
+    /// If the user doesn't watch the channel, it is the time of the oldest page; after their watch or the connection has ended, it is the last moment
+    /// at which the list was current.
     public var asOf: Timestamp? { freshness.asOf }
-    /// Whether ``loadMore()`` would add something.
+    /// Whether ``loadMore()`` would add anything.
     public var hasMore: Bool { roster.hasMore }
-    /// How far the list has come: before it is loaded, empty means nothing.
+    /// The loading phase: until the list is loaded, empty means nothing.
     public var phase: LivePhase { follower.phase }
 
     /// Returns once the server has answered. Before the first connection, this waits for one.
     ///
-    /// - Throws: `RoostError` with `not_connected` when no connection can be made; else that of ``phase``; `CancellationError`.
+    /// - Throws: `RoostError` with `not_connected` if no connection can be made, otherwise the error of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
 
     @ObservationIgnored private let channel: ChannelID
@@ -39,7 +40,7 @@ public final class WatcherList {
     private var freshness = Freshness()
     @ObservationIgnored private let answer: ChannelAnswer
     @ObservationIgnored private let follower: Follower
-    /// Who began and stopped while pages were on their way, which may be older; nil while none are.
+    /// The changes received while pages are being fetched, which may be older; nil while none are.
     @ObservationIgnored private var toldMeanwhile: [WatcherChange]?
     /// Whether the server has answered.
     @ObservationIgnored private var isAnswered = false
@@ -56,7 +57,7 @@ public final class WatcherList {
             .channel(channel), connected: { [weak self] in await self?.ask() }, away: { true },
             ended: { [weak self] in self?.forget() },
             changed: { [weak self] change in
-                // A watch that ends with the membership ends without a word of the server's. When it is asked, it says whether the user may see who watches.
+                // A watch that ends with the membership ends without notice. When the server is asked again, it says whether the user may see the watchers.
                 if await self?.answer.hasBegunAfresh() == true { self?.askSoon() }
                 guard let self, change.isEverything || !change.users.isDisjoint(with: roster.shown) else { return }
                 await work { try await $0.introduce(change.isEverything ? nil : change.users) }
@@ -67,18 +68,18 @@ public final class WatcherList {
     private func take(_ notice: SignalFeed.Notice) async {
         switch notice.news {
         case .signal(let signal): if let change = signal.watching { await take(change) }
-        // Who began and stopped between the pages and the user's own watch wasn't told.
+        // Changes between the pages and the user's own watch weren't sent.
         case .watching: askSoon()
         case .stoppedWatching, .disconnected: freshness.interrupt(at: notice.time)
         case .unwatched, .missed:
             freshness.interrupt(at: notice.time)
-            // If the user may not see the watchers any more, the server says so.
+            // If the user may no longer see the watchers, the server says so.
             askSoon()
         case .wrote, .left: break
         }
     }
 
-    /// The list after each change, with the difference from the one before; the first update inserts everything (AM-30).
+    /// The list after each change, with the difference from the previous one; the first update inserts everything (AM-30).
     public var updates: ListUpdates<UserSummary> { observers.updates(of: self, startingWith: follower.hasAnswer ? items : nil) }
 
     /// Calls back with the list and its difference after each change, until the token is invalidated or released (AM-29).
@@ -86,7 +87,7 @@ public final class WatcherList {
         observers.add(startingWith: follower.hasAnswer ? items : nil, callback)
     }
 
-    /// Adds a page of watchers. Does nothing when there are none.
+    /// Adds a page of watchers. Does nothing if there are no more.
     ///
     /// - Throws: `RoostError` with `not_connected` while offline, `limit_exceeded` beyond `Limits.watcherOffset`, and as ``Chat/call(_:isolation:)`` does.
     public func loadMore() async throws {
@@ -104,14 +105,14 @@ public final class WatcherList {
         show()
     }
 
-    /// Changes something of what is shown, on no question of the list's.
+    /// Updates what is shown, without a request for the list itself.
     private func work(_ step: @escaping @MainActor (WatcherList) async throws -> Void) async {
         await follower.work(isQuestion: false) { try await step(self) }
         show()
     }
 
     private func ask() async {
-        // A limit says nothing of the right to see who watches.
+        // A limit doesn't revoke the right to see the watchers.
         if case .refused(let error) = await follower.work(asksServer: true, { try await self.refresh() }),
             error.code != .limitExceeded
         {
@@ -134,7 +135,7 @@ public final class WatcherList {
         repeat {
             before = fresh.users.count
             fresh.add(try await page(behind: before))
-            // The same page would come again after one that brought nobody new.
+            // A page without new users would be returned again.
         } while fresh.hasMore && fresh.users.count < count && fresh.users.count > before
         if let offset = fresh.offsetOfLatest(pageSize) { fresh.addLatest(try await page(behind: offset)) }
         try await follower.turn { [self, fresh] in
@@ -142,7 +143,7 @@ public final class WatcherList {
             for change in toldMeanwhile ?? [] { roster.apply(change) }
             try await introduce()
             isAnswered = true
-            // With the rows that it is about.
+            // Together with the rows that it describes.
             freshness.answered(question, isWatched: signals.isWatched(channel))
             show()
         }
@@ -152,7 +153,7 @@ public final class WatcherList {
         try await chat.call(ListWatchers(channel: channel, limit: pageSize, offset: offset))
     }
 
-    /// The user has logged out: nobody is asked any more.
+    /// Clears the list when the user has logged out: the server isn't asked again.
     private func forget() {
         roster = WatcherRoster()
         freshness.forget()
@@ -167,7 +168,7 @@ public final class WatcherList {
             list.roster.apply(change)
             try await list.introduce(Set(change.started))
         }
-        // Some of those who began or stopped weren't named, or too few are left of those who came last: for others who watch as well.
+        // The change doesn't name everyone, or too few of the latest watchers are left. This applies to other watchers too, so the requests are spread.
         if !change.isWhole || roster.lacksLatest(pageSize) { askWithinSeconds() }
     }
 
@@ -176,16 +177,16 @@ public final class WatcherList {
         follower.soon { [weak self] in await self?.askIfOutdated() }
     }
 
-    /// Asks because of what all who watch the channel were told at the same moment.
+    /// Asks because of a change that was sent to all watchers at the same moment.
     private func askWithinSeconds() {
         answer.outdate()
         follower.withinSeconds { [weak self] in await self?.askIfOutdated() }
     }
 
-    /// Another question may have been asked meanwhile.
+    /// Another request may have been made meanwhile.
     private func askIfOutdated() async { if answer.isOutdated { await ask() } }
 
-    /// Reads who the watchers are: all of them, or those of some users.
+    /// Reads the watchers' summaries: those of all, or of some users.
     private func introduce(_ users: Set<UserID>? = nil) async throws {
         let shown = roster.shown
         let ids = users.map { shown.intersection($0) } ?? shown
@@ -212,40 +213,40 @@ public final class WatcherList {
 
 /// The rows of a list of watchers, from pages and signals.
 struct WatcherRoster {
-    /// The watchers so far, in the order of the server.
+    /// The watchers loaded so far, in the server's order.
     private(set) var users: [UserID] = []
     private var known: Set<UserID> = []
     /// The last watchers in that order, without a gap, while there are more than ``users``.
     private var last: [UserID] = []
     private(set) var summaries: [UserID: UserSummary] = [:]
-    /// All of them, shown here or not.
+    /// The number of all watchers, shown or not.
     private(set) var count = 0
 
     var hasMore: Bool { users.count < count }
     var sorted: [UserSummary] { users.map(summary) }
-    /// Those who began last, in the order of the server.
+    /// The most recent watchers, in the server's order.
     var latest: [UserSummary] { (hasMore ? last : users).map(summary) }
-    /// All whose names are shown.
+    /// All users whose names are shown.
     var shown: Set<UserID> { known.union(last) }
 
     private func summary(of user: UserID) -> UserSummary { summaries[user] ?? UserSummary(userId: user) }
 
-    /// Where a page with those begins who came last; nil where they are here already, or can't be asked for.
+    /// The offset of the page with the most recent watchers; nil if they are loaded already or can't be requested.
     func offsetOfLatest(_ pageSize: Int) -> Int? {
         let offset = max(0, count - pageSize)
         return hasMore && offset <= Limits.watcherOffset ? offset : nil
     }
 
-    /// Whether so many have stopped that a page of those who came last isn't known any more, though it could be asked for.
+    /// Whether so many have stopped that less than a page of the most recent watchers is left, though it could be requested.
     func lacksLatest(_ pageSize: Int) -> Bool { last.count < min(pageSize, count) && offsetOfLatest(pageSize) != nil }
 
-    /// Takes in the page with those who came last.
+    /// Takes the page with the most recent watchers.
     mutating func addLatest(_ page: WatcherPage) {
         last = page.watchers.map(\.userId)
         for user in page.watchers { summaries[user.userId] = user }
     }
 
-    /// Appends a page. Somebody who stopped meanwhile has made others move up: they may be on two pages, and have one row.
+    /// Appends a page. If a user stopped meanwhile, others have moved up and may be on two pages; they get one row.
     mutating func add(_ page: WatcherPage) {
         for user in page.watchers {
             append(user.userId)
@@ -254,18 +255,18 @@ struct WatcherRoster {
         count = page.watchers.isEmpty ? users.count : max(page.watcherCount, users.count)
     }
 
-    /// Takes in who began and who stopped since.
+    /// Applies a change of who watches.
     mutating func apply(_ change: WatcherChange) {
         let wasWhole = !hasMore
         users.removeAll { change.stopped.contains($0) }
         known.subtract(change.stopped)
-        // Newcomers come last: they are shown where the list reaches them.
+        // New watchers come last: they are shown if the list reaches that far.
         if wasWhole { for user in change.started { append(user) } }
         last.removeAll { change.stopped.contains($0) }
         last += change.started.filter { !last.contains($0) }
         last.removeFirst(max(0, last.count - Limits.watcherPage.max))
         count = max(change.watcherCount, users.count)
-        // Whoever was the last for a while and isn't any more is named again with a page: in a busy channel they are any number.
+        // Users who are no longer among the most recent are named again by a page. In a busy channel their number is unlimited.
         let shown = shown
         if summaries.count > 2 * max(shown.count, Limits.watcherPage.max) {
             summaries = summaries.filter { shown.contains($0.key) }
@@ -274,7 +275,7 @@ struct WatcherRoster {
 
     private mutating func append(_ user: UserID) { if known.insert(user).inserted { users.append(user) } }
 
-    /// Takes what this device knows of users, where it is newer.
+    /// Takes this device's own summaries of users where they are newer.
     mutating func introduce(_ known: [UserSummary]) {
         for user in known where user.version > summaries[user.userId]?.version ?? 0 { summaries[user.userId] = user }
     }
