@@ -8,8 +8,8 @@ struct Address: Hashable {
     var port: Int
     var path: String
 
-    /// - Parameter url: With the scheme `ws`, `wss`, `http` or `https`, and nothing after the path. Without a path, the server's usual one is meant.
-    /// - Throws: `invalid_argument` for any other.
+    /// - Parameter url: With the scheme `ws`, `wss`, `http` or `https`, and nothing after the path. Without a path, the server's default path is used.
+    /// - Throws: `invalid_argument` for any other URL.
     init(_ url: URL) throws(RoostError) {
         guard let scheme = url.scheme?.lowercased(), let host = url.host(percentEncoded: false), !host.isEmpty else {
             throw .invalidArgument("url", "must be an address like https://chat.example.com")
@@ -21,8 +21,8 @@ struct Address: Hashable {
         }
         self.host = host
         port = url.port ?? (isSecure ? 443 : 80)
-        // A resolver would take the low 16 bits of another number, and connect elsewhere. One that is too large for an Int is no port to
-        // Foundation, and the scheme's own would be used.
+        // A resolver would take the low 16 bits of another number and connect elsewhere. Foundation ignores a port too large for an Int, and the
+        // scheme's default would be used.
         guard 1...65_535 ~= port, url.port != nil || !Self.hasPort(url) else {
             throw .invalidArgument("url", "must have a port from 1 to 65535")
         }
@@ -33,12 +33,12 @@ struct Address: Hashable {
         self.path = path.isEmpty || path == "/" ? Self.usualPath : path
     }
 
-    /// Whether a number is written where the port belongs.
+    /// Whether the URL has a number in place of the port.
     private static func hasPort(_ url: URL) -> Bool {
         url.absoluteString.contains(/^[^\/?#]*:\/\/[^\/?#]*:[0-9]+(?:[\/?#]|$)/)
     }
 
-    /// Where a server's socket is, unless a proxy puts it elsewhere.
+    /// The path of a server's socket, unless a proxy puts it elsewhere.
     static let usualPath = "/v1/socket"
 
     /// Whether the host is an IP address rather than a name.
@@ -47,11 +47,11 @@ struct Address: Hashable {
         return host.withCString { inet_pton(AF_INET, $0, &address) == 1 || inet_pton(AF_INET6, $0, &address) == 1 }
     }
 
-    /// The address with the scheme, the port and the path in it.
+    /// The URL with scheme, port and path.
     var url: URL? {
         var components = URLComponents()
         components.scheme = isSecure ? "wss" : "ws"
-        // A literal of IPv6 stands in brackets.
+        // An IPv6 literal is enclosed in brackets.
         components.percentEncodedHost =
             host.contains(":") ? "[\(host)]" : host.addingPercentEncoding(withAllowedCharacters: .urlHostAllowed)
         components.port = port

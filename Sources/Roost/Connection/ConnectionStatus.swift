@@ -9,19 +9,19 @@ public enum ConnectionStatus: Hashable, Sendable {
     case connecting
     /// Connected and up to date: everything that was missed is on this device.
     case online
-    /// The connection was lost or couldn't be made. The next attempt begins at this time of the device's clock.
+    /// The connection was lost or couldn't be made. The next attempt starts at this time, by the device's clock.
     case waiting(until: Timestamp, because: WaitingReason)
-    /// The server refuses this client, for a reason that waiting alone doesn't remove. Usually that is its token: with `unauthenticated`,
-    /// `token_expired` and `token_revoked` the app has to find out why its token provider returns bad ones, or texts that are no tokens. The client keeps
-    /// trying, each time with a new token, also after other errors, except for `user_deactivated`: then nothing is tried until the app connects again.
-    /// A token that was good until it expired or was revoked is replaced without this.
+    /// The server refuses this client for a reason that waiting alone doesn't resolve. Usually that is its token: with `unauthenticated`,
+    /// `token_expired` and `token_revoked` the app has to find out why its token provider returns bad tokens, or strings that aren't tokens. The
+    /// client keeps trying, each time with a new token, also after other errors. After `user_deactivated` nothing is tried until the app connects
+    /// again. A token that was good until it expired or was revoked is replaced without this status.
     case refused(RoostError)
-    /// The client can't begin to connect, and the error says why: with `invalid_argument` the URL isn't a server address, with `unavailable` this
+    /// The client can't start connecting, and the error says why: with `invalid_argument` the URL isn't a server address, with `unavailable` this
     /// device's files can't be opened, and with `unauthenticated` the user has logged out (``Chat/logOut(discardingUnsent:)``). Nothing is tried
     /// until the app calls ``Chat/connect(timeout:)`` or ``Chat/start()`` again.
     case failed(RoostError)
 
-    /// Whether the client is connected or tries to be.
+    /// Whether the client is connected or trying to connect.
     var isUnderWay: Bool {
         switch self {
         case .offline, .failed: false
@@ -40,7 +40,7 @@ public enum ConnectionStatus: Hashable, Sendable {
     }
 }
 
-/// Why the client waits before it connects again.
+/// Why the client waits before it reconnects.
 public struct WaitingReason: Hashable, Sendable, CustomStringConvertible {
     /// The kind of problem, which tells where to look.
     public enum Cause: Hashable, Sendable {
@@ -81,7 +81,7 @@ public final class LiveConnection {
     @ObservationIgnored private let statuses: Broadcast<ConnectionStatus>
     @ObservationIgnored private let observers = Observers<ConnectionStatus>()
     @ObservationIgnored private var following: ObservationToken?
-    /// How many statuses there have been up to the one that is shown.
+    /// The number of statuses up to the one shown.
     @ObservationIgnored private var count: Int
 
     init(_ statuses: Broadcast<ConnectionStatus>) {
@@ -101,19 +101,19 @@ public final class LiveConnection {
     /// Whether the client is connected and up to date.
     public var isOnline: Bool { status == .online }
 
-    /// Each status from now on, the current one first: also of a connection that is made anew within a moment. A reader that is far behind misses the oldest
-    /// ones.
+    /// Each status from now on, starting with the current one, including those of a reconnect within a moment. A reader that falls far behind misses
+    /// the oldest ones.
     public var updates: AsyncStream<ConnectionStatus> {
         observers.values(of: self, startingWith: status, keeping: Broadcast<ConnectionStatus>.rememberedMax)
     }
 
-    /// Calls back with the current status and with each one after it, until the token is invalidated or released: after a reconnect, however quick,
-    /// with one that isn't `online` and then with `online`. If the main actor is busy for very long, the oldest are left out.
+    /// Calls back with the current status and with each later one, until the token is invalidated or released. After a reconnect, however quick, it
+    /// gets a status other than `online` and then `online`. If the main actor is busy for very long, the oldest are dropped.
     public func observe(_ callback: @escaping @MainActor (ConnectionStatus) -> Void) -> ObservationToken {
         observers.add(startingWith: status, callback)
     }
 
-    /// Takes on the statuses since the one that is shown, one after another.
+    /// Shows the statuses since the current one, one after another.
     func catchUp() {
         let changes = statuses.changes(since: count)
         count = changes.count

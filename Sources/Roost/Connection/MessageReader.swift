@@ -2,18 +2,18 @@
 import NIOCore
 import NIOWebSocket
 
-/// Puts messages together from frames (RFC 6455 §5.4).
+/// Assembles messages from frames (RFC 6455 §5.4).
 struct MessageReader {
     enum Read: Hashable {
         case message([UInt8])
-        /// A part of a message: more is to come.
+        /// Part of a message: more follows.
         case incomplete
         case ping(ByteBuffer)
         case pong
         case close(code: UInt16?, reason: String)
     }
 
-    /// The server broke the protocol; the connection is of no use any more.
+    /// The server broke the protocol; the connection can't be used any longer.
     enum Failure: Error, Hashable {
         case messageTooLarge(limitBytes: Int)
         case unexpectedFrame(String)
@@ -45,7 +45,7 @@ struct MessageReader {
 
     private mutating func append(_ data: ByteBuffer, to start: [UInt8], isLast: Bool) throws -> Read {
         guard start.count + data.readableBytes <= sizeBytesMax else { throw Failure.messageTooLarge(limitBytes: sizeBytesMax) }
-        // The only reference must be the local one, or every part would copy all the parts before it.
+        // The local reference must be the only one, or every part would copy all previous parts.
         message = nil
         var whole = start
         whole.append(contentsOf: data.readableBytesView)

@@ -2,10 +2,9 @@ import Foundation
 import NIOConcurrencyHelpers
 import RoostAPI
 
-/// A WebSocket that sends and receives whole messages, as a system's own does. The rest of a transport's work is ``run(_:_:)``, which is the same
-/// for all of them.
+/// A WebSocket that sends and receives whole messages, like the system's own. The rest of a transport's work, ``run(_:_:)``, is shared by all of them.
 ///
-/// Every function throws once the socket has ended: ``SocketClosed`` if there was a goodbye.
+/// Every function throws once the socket has ended: ``SocketClosed`` if there was a close frame.
 protocol MessageSocket: Sendable {
     /// Connects. Returns once the socket is open.
     func open() async throws
@@ -14,13 +13,13 @@ protocol MessageSocket: Sendable {
     func receive() async throws -> String
     /// Returns once the ping is answered.
     func ping() async throws
-    /// Says goodbye, and ends the socket without waiting for an answer.
+    /// Sends a close frame and ends the socket without waiting for an answer.
     func close()
-    /// Ends the socket at once: everything that waits for it throws. Ending it again does nothing.
+    /// Ends the socket at once: all pending calls throw. Ending it again does nothing.
     func abandon()
 }
 
-/// The end of a socket, with what the server said.
+/// The end of a socket, with the server's close code and reason.
 struct SocketClosed: Error, Hashable {
     var code: UInt16?
     var reason: String
@@ -48,7 +47,7 @@ extension MessageSocket {
     private func exchange(
         _ outgoing: AsyncStream<TransportCommand>, _ deliver: @escaping @Sendable (TransportEvent) async -> Void
     ) async -> TransportEvent {
-        // A ping that is asked for while one is under way is answered with it.
+        // A ping requested while one is in flight is answered by the same pong.
         let (pings, ping) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let isClosing = NIOLockedValueBox(false)
         return await withTaskGroup(of: TransportEvent?.self) { group in
@@ -70,7 +69,7 @@ extension MessageSocket {
                 } catch {
                     return Self.end(of: error)
                 }
-                // Cancelled, the socket is abandoned without a goodbye.
+                // If cancelled, the socket is abandoned without a close frame.
                 guard !Task.isCancelled else { return nil }
                 isClosing.withLockedValue { $0 = true }
                 close()
@@ -78,7 +77,7 @@ extension MessageSocket {
             }
             group.addTask {
                 for await _ in pings {
-                    // Its failure is that of the socket, which whoever reads is told of.
+                    // If it fails, so has the socket, which the reader reports.
                     guard (try? await self.ping()) != nil else { return nil }
                     await deliver(.heard)
                 }
@@ -87,7 +86,7 @@ extension MessageSocket {
             defer { ping.finish() }
             var end: TransportEvent?
             while end == nil, let result = await group.next() {
-                // Closing ends reading, with whatever error: it is the client that closed.
+                // Closing makes reading fail with some error, but it was the client that closed.
                 end = isClosing.withLockedValue { $0 } ? .closed(code: nil, reason: "closed by the client") : result
             }
             abandon()
@@ -123,7 +122,7 @@ extension MessageSocket {
     }
 }
 
-/// The answer of a system that calls back, perhaps before somebody waits, and perhaps more than once: the first word counts.
+/// The result of a system function that calls back, perhaps before anything waits, and perhaps more than once: the first result counts.
 final class CallbackAnswer: Sendable {
     private enum State {
         case begun
@@ -133,9 +132,9 @@ final class CallbackAnswer: Sendable {
 
     private let state = NIOLockedValueBox(State.begun)
 
-    /// Returns once it succeeded. One may wait. Cancelling is a word of its own: a system that is asked for nothing more may not call back.
+    /// Returns once it has succeeded. One caller may wait. Cancelling is a result too: a system that has nothing more to do may not call back.
     ///
-    /// - Throws: What it failed with.
+    /// - Throws: The error of the failure.
     func wait() async throws {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
@@ -151,7 +150,7 @@ final class CallbackAnswer: Sendable {
         }
     }
 
-    /// Says how it went. The first word counts.
+    /// Sets the result. The first one counts.
     func end(_ result: Result<Void, any Error>) {
         let continuation: CheckedContinuation<Void, any Error>? = state.withLockedValue { state in
             switch state {

@@ -6,22 +6,22 @@ import Dispatch
 import Network
 #endif
 
-/// Tells a client what happens to its app: it came to the foreground or went to the background, or the device has another network.
+/// Notifies a client of events of its app: it moved to the foreground or the background, or the device's network changed.
 ///
-/// Where the system says nothing of the kind, as on Linux, this costs nothing and does nothing.
+/// On systems without such events, such as Linux, this costs nothing and does nothing.
 actor SystemEvents {
-    /// What has happened.
+    /// The kind of event.
     enum Event: Hashable, Sendable {
         case foreground
-        /// The app is active. It may have been in the foreground all the time.
+        /// The app is active. It may have been in the foreground all along.
         case active
         case background
-        /// The app was in the background before it was followed.
+        /// The app was already in the background when following began.
         case alreadyInBackground
         case otherNetwork
     }
 
-    /// The notifications that say it, by their names: so no framework of a user interface is needed, which extensions don't have.
+    /// The notifications by name, which needs no user interface framework: extensions don't have one.
     static let notifications: [(name: Notification.Name, event: Event)] = [
         (Notification.Name("UIApplicationWillEnterForegroundNotification"), .foreground),
         (Notification.Name("UIApplicationDidBecomeActiveNotification"), .active),
@@ -33,31 +33,31 @@ actor SystemEvents {
         (Notification.Name("WKApplicationDidEnterBackgroundNotification"), .background),
     ]
 
-    /// Keeps the system from suspending the process, until what it returns is called.
+    /// Keeps the system from suspending the process until the returned closure is called.
     typealias Hold = @Sendable () -> @Sendable () -> Void
 
-    /// Asks whether the app is in the background; nil if nobody knows.
+    /// Asks whether the app is in the background; nil if unknown.
     typealias Question = @Sendable () async -> Bool?
 
-    /// An event, and what to call when what follows from it is done.
+    /// An event, and what to call once it has been handled.
     private struct Notice: Sendable {
         var event: Event
         var release: @Sendable () -> Void = {}
     }
 
     private let center: NotificationCenter
-    /// Whether a notification has said where the app is.
+    /// Whether a notification has reported where the app is.
     private let isKnown = NIOLockedValueBox(false)
     private var observers: [any NSObjectProtocol] = []
     #if canImport(Network)
     private var monitor: NWPathMonitor?
     #endif
 
-    /// Calls back with each event, one after another, until the token is released. The process isn't suspended in the background before the callback for that
-    /// has returned, as far as the system allows it.
+    /// Calls back with each event, one after another, until the token is released. As far as the system allows, the process isn't suspended in the
+    /// background before the callback for that event has returned.
     ///
-    /// - Parameter question: Asked once, for a beginning in the background: no notification says that. A notification that comes before its answer is newer, and wins.
-    ///   If nil, nothing is asked.
+    /// - Parameter question: Asked once, because no notification reports that the app started in the background. A notification that arrives before
+    ///   the answer is newer and wins. If nil, nothing is asked.
     static func follow(
         _ center: NotificationCenter = .default, holding hold: @escaping Hold = SystemEvents.hold, asking question: Question? = nil,
         _ callback: @escaping @Sendable (Event) async -> Void
@@ -66,7 +66,7 @@ actor SystemEvents {
         let task = Task {
             let source = SystemEvents(center)
             await source.begin(continuation, hold)
-            // Beside the events, which don't wait for the answer: the main actor may be busy.
+            // In parallel with the events, which don't wait for the answer: the main actor may be busy.
             if let question { Task { await source.ask(question, continuation, hold) } }
             for await notice in notices {
                 await callback(notice.event)
@@ -77,12 +77,12 @@ actor SystemEvents {
         return ObservationToken(task: task)
     }
 
-    /// On systems that suspend an app soon after it went to the background, asks for the time to let go of files: one that is suspended with a lock on
-    /// files of an App Group is terminated. Elsewhere it does nothing.
+    /// On systems that suspend an app soon after it moves to the background, asks for time to release files: an app suspended with a lock on files of
+    /// an App Group is terminated. Elsewhere it does nothing.
     static func hold() -> @Sendable () -> Void {
         #if canImport(Darwin) && !os(macOS)
         let isDone = DispatchSemaphore(value: 0)
-        // The process runs as long as this waits, on a thread of the system's. If the time is up before, the system calls once more, to end that.
+        // The process runs while this waits, on one of the system's threads. If the time runs out first, the system calls again to end the wait.
         ProcessInfo.processInfo.performExpiringActivity(withReason: "Letting go of files that are shared") { isExpired in
             if isExpired { isDone.signal() } else { isDone.wait() }
         }
@@ -92,11 +92,11 @@ actor SystemEvents {
         #endif
     }
 
-    /// Whether the app is in the background. Nil where the system can't be asked: without UIKit, as on macOS and Linux, and on watchOS; in extensions, which
-    /// mustn't ask it; and as long as there is no `UIApplication`.
+    /// Whether the app is in the background. Nil where the system can't be asked: without UIKit, as on macOS and Linux, and on watchOS; in
+    /// extensions, which mustn't ask it; and while there is no `UIApplication`.
     static func isInBackground() async -> Bool? {
         #if canImport(Darwin) && !os(macOS) && !os(watchOS)
-        // By its name, as the notifications: UIKit isn't linked.
+        // By name, like the notifications: UIKit isn't linked.
         return await MainActor.run { () -> Bool? in
             let shared = NSSelectorFromString("sharedApplication")
             guard Bundle.main.bundleURL.pathExtension != "appex",
@@ -118,7 +118,7 @@ actor SystemEvents {
         guard await question() == true else { return }
         let notice = Notice(event: .alreadyInBackground, release: hold())
         let isTold = isKnown.withLockedValue { isKnown in
-            // Nobody takes it once the token is released.
+            // After the token is released, nothing consumes it.
             guard !isKnown, case .enqueued = notices.yield(notice) else { return false }
             return true
         }
@@ -128,11 +128,11 @@ actor SystemEvents {
     private func begin(_ notices: AsyncStream<Notice>.Continuation, _ hold: @escaping Hold) {
         for (name, event) in Self.notifications {
             let observer = center.addObserver(forName: name, object: nil, queue: nil) { [isKnown] _ in
-                // Before it is told: an answer that comes in between would be taken for newer.
+                // Before the event is sent: an answer that arrived in between would seem newer.
                 isKnown.withLockedValue { $0 = true }
-                // Here and not where it is handled: a moment later the process may not run any more.
+                // Here and not where the event is handled: a moment later the process may be suspended.
                 let notice = event == .background ? Notice(event: event, release: hold()) : Notice(event: event)
-                // Nobody takes it once the token is released.
+                // After the token is released, nothing consumes it.
                 if case .terminated = notices.yield(notice) { notice.release() }
             }
             observers.append(observer)
@@ -159,12 +159,12 @@ actor SystemEvents {
     }
 }
 
-/// Knows whether a network that the system reports is one to connect by anew.
+/// Detects whether a network that the system reports is one to reconnect over.
 struct PathChanges {
     private var last: [String]??
 
-    /// - Parameter interfaces: The names of what the device is connected by; nil while it isn't.
-    /// - Returns: Whether it is connected, and otherwise than before. The first report is no news.
+    /// - Parameter interfaces: The names of the interfaces that connect the device; nil while it isn't connected.
+    /// - Returns: Whether the device is connected, and differently from before. The first report is no change.
     mutating func isNews(_ interfaces: [String]?) -> Bool {
         defer { last = .some(interfaces) }
         guard let last, let interfaces else { return false }

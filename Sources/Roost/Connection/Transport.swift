@@ -8,7 +8,7 @@ public protocol Transport: Sendable {
     /// - Throws: `RoostError` with `invalid_argument` if no attempt can succeed with it.
     func validate(_ url: URL) throws(RoostError)
 
-    /// The most bytes of one message that it can send. A longer one isn't given to it: the client refuses that operation and goes on with the next.
+    /// The most bytes of one message that it can send. A longer message isn't passed to it: the client refuses that operation and continues with the next.
     var outgoingSizeBytesMax: Int { get }
 
     /// Runs one connection, from its opening to its end.
@@ -44,9 +44,9 @@ public enum TransportCommand: Hashable, Sendable {
 public enum TransportEvent: Hashable, Sendable {
     /// The connection is open.
     case opened
-    /// A text message in UTF-8, put together if it came in fragments.
+    /// A text message in UTF-8, reassembled if it arrived in fragments.
     case message([UInt8])
-    /// A sign of life without content: a ping or a pong.
+    /// Activity without content: a ping or a pong.
     case heard
     /// The end, with the WebSocket's close code if there was one, and a reason for logs. The cause says where to look if there was no code.
     case closed(code: UInt16?, reason: String, cause: WaitingReason.Cause = .network)

@@ -1,4 +1,4 @@
-// Foundation has it on Apple's systems. `scripts/check-apple` checks the types of this file on Linux too, against the Foundation of Linux.
+// Foundation has it on Apple's systems. `scripts/check-apple` type-checks this file on Linux too, against Linux's Foundation.
 #if canImport(Darwin)
 public import Foundation
 public import RoostAPI
@@ -11,16 +11,16 @@ public import FoundationNetworking
 ///     var configuration = Chat.Configuration()
 ///     configuration.transport = URLSessionTransport()
 ///
-/// It sends and takes what ``WebSocketTransport`` does.
+/// It sends and accepts the same messages as ``WebSocketTransport``.
 public struct URLSessionTransport: Transport {
     private let configuration: URLSessionConfiguration
     private let messageSizeBytesMax: Int
 
-    /// A transport with a session of its own for each connection.
+    /// Creates a transport with a separate session for each connection.
     ///
     /// - Parameters:
-    ///   - configuration: The session's configuration, which is copied. Its timeouts aren't used: a connection may be silent, and the client
-    ///     notices dead ones by itself.
+    ///   - configuration: The session's configuration, which is copied. Its timeouts aren't used: a connection may be idle, and the client detects
+    ///     dead ones itself.
     ///   - messageSizeBytesMax: The most bytes of one message from the server.
     public init(configuration: URLSessionConfiguration = .default, messageSizeBytesMax: Int = 16 * 1_048_576) {
         self.configuration = configuration
@@ -49,7 +49,7 @@ private struct URLSessionSocket: MessageSocket {
 
     init(_ url: URL, _ configuration: URLSessionConfiguration, messageSizeBytesMax: Int) {
         let patient = configuration.copy() as? URLSessionConfiguration ?? .default
-        // It would end a connection that is silent for so long.
+        // The configured timeouts would end an idle connection.
         patient.timeoutIntervalForRequest = 7 * 24 * 3600
         patient.timeoutIntervalForResource = 7 * 24 * 3600
         session = URLSession(configuration: patient, delegate: SocketDelegate(opening), delegateQueue: nil)
@@ -83,11 +83,11 @@ private struct URLSessionSocket: MessageSocket {
 
     func abandon() {
         task.cancel()
-        // The session holds its delegate until then.
+        // Until then the session retains its delegate.
         session.finishTasksAndInvalidate()
     }
 
-    /// Has the error of a socket that has ended say what the server said.
+    /// Replaces the error of a socket that has ended with the server's close code and reason.
     private func ended<Value>(_ step: () async throws -> Value) async throws -> Value {
         do {
             return try await step()
@@ -99,7 +99,7 @@ private struct URLSessionSocket: MessageSocket {
     }
 }
 
-/// Hears that a socket is open, or that it never will be.
+/// Reports that a socket is open, or that it never will be.
 private final class SocketDelegate: NSObject, URLSessionWebSocketDelegate, Sendable {
     private let opening: CallbackAnswer
 

@@ -8,7 +8,7 @@ import NIOSSL
 import NIOWebSocket
 
 /// A WebSocket over TCP, or over TLS for `wss` and `https` addresses. It opens its own socket, without the system's proxies and VPNs that connect on
-/// demand: `URLSessionTransport` uses these. It isn't available on watchOS, which doesn't let apps open sockets.
+/// demand: for these, use `URLSessionTransport`. It isn't available on watchOS, which doesn't let apps open sockets.
 public struct WebSocketTransport: Transport {
     /// Limits of a connection.
     public struct Configuration: Sendable {
@@ -30,7 +30,7 @@ public struct WebSocketTransport: Transport {
     /// A transport with these limits.
     public init(configuration: Configuration = Configuration()) { self.init(configuration: configuration, trusting: []) }
 
-    /// A transport for tests with a server of their own. Every check stays.
+    /// A transport for tests with their own server. All checks stay enabled.
     ///
     /// - Parameter certificates: Trusted in addition to the machine's.
     init(configuration: Configuration = Configuration(), trusting certificates: [NIOSSLCertificate]) {
@@ -60,7 +60,7 @@ public struct WebSocketTransport: Transport {
 
     public func validate(_ url: URL) throws(RoostError) { _ = try Address(url) }
 
-    /// Says what ended a connection that was open, and where to look: TLS has agreed on everything by then.
+    /// Returns what ended an open connection, and where to look: TLS is established by then.
     static func reason(ofEnd error: any Error) -> WaitingReason {
         if case NIOSSLError.uncleanShutdown = error { return WaitingReason(.network, "the connection ended without a goodbye") }
         return WaitingReason(.network, "\(error)")
@@ -80,17 +80,17 @@ public struct WebSocketTransport: Transport {
             return WaitingReason(
                 .network, "nothing answers at \(error.host), port \(error.port): \(problem ?? "it has no address")")
         case ChannelError.connectTimeout:
-            // The time for the connection includes that for the lookup of a name.
+            // The connect timeout includes the name lookup.
             let isNumeric = (try? Address(url))?.isNumeric ?? false
             return WaitingReason(
                 .network, "\(host) didn't answer in time" + (isNumeric ? "" : ", or its name couldn't be looked up in time"))
         case let error as UpgradeRefused:
-            // So does a server that stops or is full, and then the address is right.
+            // A server that is shutting down or full refuses too, and then the address is right.
             return WaitingReason(error.status == .serviceUnavailable ? .server : .upgrade, "\(error)")
-        // A proxy that hasn't got a server to pass a connection on to, say.
+        // For example a proxy without a server to pass the connection on to.
         case NIOSSLError.uncleanShutdown:
             return reason(ofEnd: error)
-        // The extra ones are of the same library: a certificate for another host is one of them.
+        // The extra errors belong to the same library: a certificate for another host is one of them.
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
             return WaitingReason(.certificate, "no secure connection to \(host) can be made: \(error)")
         default:
@@ -100,10 +100,10 @@ public struct WebSocketTransport: Transport {
 
     /// Says why a host has no address.
     ///
-    /// - Parameter code: What `getaddrinfo` returned.
+    /// - Parameter code: The code that `getaddrinfo` returned.
     package static func reason(ofUnresolved host: String, code: Int?) -> String {
         guard code == Int(EAI_AGAIN) else {
-            // Some systems say that a name isn't known where there is no network to ask.
+            // Some systems report an unknown name if there is no network to ask.
             return "the host \(host) isn't known, or there is no network"
         }
         return "the host \(host) couldn't be looked up: no name server answers, or there is no network"
@@ -116,9 +116,9 @@ public struct WebSocketTransport: Transport {
     private func connect(to address: Address) async throws -> FrameChannel {
         let context = address.isSecure ? try NIOSSLContext(configuration: tlsConfiguration) : nil
         let timeout = TimeAmount(configuration.connectTimeout)
-        // NIO takes no more for a frame, and traps. Whole messages have the configuration's limit.
+        // NIO accepts no larger frames, and traps. Whole messages have the configuration's limit.
         let frameSizeMax = min(configuration.messageSizeBytesMax, Int(UInt32.max))
-        // Of a host with several addresses more than one is tried at a time: what is closed has to be the channel that was made.
+        // If a host has several addresses, more than one is tried at a time: the channel to close must be the one that connected.
         let attempt: Attempt = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
             .connectTimeout(timeout)
             .channelOption(.tcpOption(.tcp_nodelay), value: 1)
@@ -132,7 +132,7 @@ public struct WebSocketTransport: Transport {
                     return Attempt(channel: channel, upgrade: try Self.upgrade(channel, to: address, frameSizeMax: frameSizeMax))
                 }
             }
-        // What accepts connections and says nothing may do so for ever.
+        // A peer that accepts connections and sends nothing may do so forever.
         do {
             return try await withTaskCancellationHandler {
                 try await attempt.upgrade.get()
@@ -140,19 +140,19 @@ public struct WebSocketTransport: Transport {
                 attempt.channel.close(promise: nil)
             }
         } catch {
-            // Nobody else has it: it would stay open until the server ends it, one more with each attempt.
+            // Nothing else holds it: it would stay open until the server ends it, one more with each attempt.
             attempt.channel.close(promise: nil)
             throw error
         }
     }
 
-    /// A connection that is to become a socket.
+    /// A connection that is about to become a socket.
     private struct Attempt: Sendable {
         let channel: any NIOCore.Channel
         let upgrade: EventLoopFuture<FrameChannel>
     }
 
-    /// The usual one of a client, which checks that the certificate is trusted and is for the host.
+    /// The default client configuration, which checks that the certificate is trusted and matches the host.
     private var tlsConfiguration: TLSConfiguration {
         var configuration = TLSConfiguration.makeClientConfiguration()
         if !trustedCertificates.isEmpty { configuration.additionalTrustRoots = [.certificates(trustedCertificates)] }
@@ -184,7 +184,7 @@ public struct WebSocketTransport: Transport {
         return upgraded
     }
 
-    /// Notes the status of the answer, which the upgrade's handlers keep for themselves.
+    /// Notes the status of the response, which the upgrade handlers don't expose.
     private final class StatusReader: ChannelInboundHandler, RemovableChannelHandler {
         typealias InboundIn = HTTPClientResponsePart
         private let status: NIOLockedValueBox<HTTPResponseStatus?>
@@ -193,19 +193,19 @@ public struct WebSocketTransport: Transport {
 
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
             if case .head(let head) = unwrapInboundIn(data) { status.withLockedValue { $0 = head.status } }
-            // After the head come frames, if the server accepts.
+            // If the server accepts, frames follow the head.
             context.fireChannelRead(data)
             context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
         }
     }
 
-    /// The server answered with something else than a WebSocket: a proxy's page, a wrong address, a server that is stopping or full.
+    /// The server answered with something other than a WebSocket: a proxy's page, a wrong address, a server that is shutting down or full.
     struct UpgradeRefused: Error, CustomStringConvertible {
         var status: HTTPResponseStatus?
 
         var description: String {
             guard let status else { return "the server didn't accept a WebSocket here" }
-            // RFC 9110 §15.6.4: it will, later.
+            // RFC 9110 §15.6.4: the condition is temporary.
             if status == .serviceUnavailable { return "the server takes no connections at the moment (503)" }
             return "the server didn't accept a WebSocket here (\(status.code))"
         }
@@ -226,7 +226,7 @@ public struct WebSocketTransport: Transport {
         _ outgoing: AsyncStream<TransportCommand>, _ receive: @escaping @Sendable (TransportEvent) async -> Void,
         messageSizeBytesMax: Int
     ) async throws -> TransportEvent {
-        // The server's answer to the closing frame may come before that frame's write is reported. It is the client that closed all the same.
+        // The server's answer to the close frame may arrive before the write of that frame is reported. It is still the client that closed.
         let closing = Closing()
         let closedByClient = TransportEvent.closed(code: nil, reason: "closed by the client")
         return try await withThrowingTaskGroup(of: TransportEvent.self) { group in
