@@ -1,16 +1,16 @@
 import NIOConcurrencyHelpers
 
-/// Which of the chats of this process that share an outbox has begun to send which of its messages. In an ephemeral channel, which knows no client ids, a message is
-/// sent by that one alone.
+/// Tracks which of this process's chats that share an outbox has begun to send which message. An ephemeral channel knows no client ids, so there a
+/// message is sent by that chat alone.
 ///
-/// It lasts no longer than the process: what an earlier one had begun to send, the next chat that is about to send it begins.
+/// The record ends with the process: the next chat that is about to send a message begun by an earlier process begins it again.
 final class BegunMessages: Sendable {
-    /// The numbers of the chats, by the ids of the operations.
+    /// The numbers of the chats, by operation id.
     private let chats = NIOLockedValueBox<[Int64: Int]>([:])
 
-    /// Notes that a chat is about to send a message, unless another one has begun to. It is called while nobody else writes the outbox.
+    /// Notes that a chat is about to send a message, unless another chat has begun to. Must be called while nothing else writes the outbox.
     ///
-    /// - Parameter isUnsent: Whether the outbox says that nobody has begun to. Whoever had noted it here couldn't write it then.
+    /// - Parameter isUnsent: Whether the outbox says that no chat has begun to. A chat that is noted here then failed to write it.
     /// - Returns: Whether the chat is the one that sends it.
     @discardableResult
     func begin(_ id: Int64, by chat: Int, isUnsent: Bool) -> Bool {
@@ -21,18 +21,18 @@ final class BegunMessages: Sendable {
         }
     }
 
-    /// Returns the messages that others than this chat have begun to send.
+    /// Returns the messages that chats other than this one have begun to send.
     func others(than chat: Int) -> Set<Int64> {
         chats.withLockedValue { chats in Set(chats.filter { $0.value != chat }.keys) }
     }
 
-    /// The messages aren't in the outbox any more.
+    /// Forgets messages that are no longer in the outbox.
     func end(_ ids: [Int64]) {
         guard !ids.isEmpty else { return }
         chats.withLockedValue { chats in for id in ids { chats[id] = nil } }
     }
 
-    /// A chat is gone: what it was sending, another one sends.
+    /// Forgets a chat that is gone: another one sends what it was sending.
     func leave(_ chat: Int) {
         chats.withLockedValue { chats in chats = chats.filter { $0.value != chat } }
     }

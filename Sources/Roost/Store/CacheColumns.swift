@@ -3,8 +3,8 @@ import RoostAPI
 
 /// The names of the columns in which the cache keeps a model's fields.
 ///
-/// The cache's columns have no types: a table is made of these names, and of what is searched beside them. So a new field needs nothing
-/// here; the cache is fetched again, since the schema is another one.
+/// The cache's columns have no types: a table consists of these names and of additional columns to search by. A new field needs nothing here: it
+/// changes the schema, so the cache is fetched again.
 struct CacheColumns: ExpressibleByStringInterpolation, CustomStringConvertible {
     let names: [String]
 
@@ -12,25 +12,25 @@ struct CacheColumns: ExpressibleByStringInterpolation, CustomStringConvertible {
         names = value.split(whereSeparator: { $0 == "," || $0.isWhitespace }).map(String.init)
     }
 
-    /// The names with commas between.
+    /// The names, separated by commas.
     var description: String { names.joined(separator: ", ") }
 
-    /// The same of a table that is joined.
+    /// The same for a joined table.
     func of(_ table: String) -> String { names.map { "\(table).\($0)" }.joined(separator: ", ") }
 
-    /// A placeholder for each.
+    /// A placeholder for each name.
     var placeholders: String { names.map { _ in "?" }.joined(separator: ", ") }
 
-    /// Each with the new value of an upsert.
+    /// Each name, set to the new value of an upsert.
     var replaced: String { names.map { "\($0) = excluded.\($0)" }.joined(separator: ", ") }
 }
 
 /// A model that the cache keeps in columns.
 protocol CachedModel {
     static var cacheColumns: CacheColumns { get }
-    /// Reads the columns, from the reader's place on.
+    /// Reads the columns, from the reader's position on.
     init(cached row: inout CacheReader) throws
-    /// Puts the values of the columns, in their order.
+    /// Writes the values of the columns, in their order.
     func cache(in row: inout CacheWriter) throws
 }
 
@@ -106,7 +106,7 @@ extension MessageKind: CacheColumn {}
 extension PushOption: CacheColumn {}
 extension AppRole: CacheColumn {}
 
-/// A value that stays JSON.
+/// A value stored as JSON.
 protocol JSONCacheColumn: CacheColumn, Codable {}
 
 extension JSONCacheColumn {
@@ -117,7 +117,7 @@ extension JSONCacheColumn {
 extension JSONValue: JSONCacheColumn {}
 extension PolicyChanges: JSONCacheColumn {}
 
-/// A value that lists of are cached in a column, as JSON.
+/// An element of lists that are cached in a column, as JSON.
 protocol ListedInCacheColumn: Codable, Sendable {}
 
 extension String: ListedInCacheColumn {}
@@ -125,7 +125,7 @@ extension Mentionee: ListedInCacheColumn {}
 
 extension [String: [String]]: JSONCacheColumn, CacheColumn {}
 
-/// A list. Most are empty, and read without a decoder.
+/// A list. Most are empty and read without a decoder.
 extension Array: CacheColumn where Element: ListedInCacheColumn {
     init(cached row: inout CacheReader) throws {
         let json: Data = try row.value()

@@ -14,14 +14,14 @@ extension Database {
         try run(sql) { row in for value in values { try row.put(value) } }
     }
 
-    /// The same with values that are put one after another.
+    /// The same with values that are bound one after another.
     func run(_ sql: String, _ bind: (inout CacheWriter) throws -> Void) throws {
         try step(sql, bind) { _ in true }
     }
 
-    /// Calls back with each row that a statement finds.
+    /// Calls back with each row that a statement returns.
     ///
-    /// - Throws: `DatabaseError`, ``DamagedRow``, and what the body throws; `CancellationError` when the task that reads or writes is cancelled.
+    /// - Throws: `DatabaseError`, ``DamagedRow``, and the errors of the body; `CancellationError` if the task that reads or writes is cancelled.
     func each(_ sql: String, _ values: [any CacheColumn] = [], _ body: (inout CacheReader) throws -> Void) throws {
         try step(sql, { row in for value in values { try row.put(value) } }) { row in
             try body(&row)
@@ -29,7 +29,7 @@ extension Database {
         }
     }
 
-    /// What is read from the first row that a statement finds; nil if there is none.
+    /// Returns the value read from the first row of a statement; nil if there is none.
     ///
     /// - Throws: As ``each(_:_:_:)``.
     func first<Value>(
@@ -91,8 +91,8 @@ extension Database {
             case SQLITE_DONE: return
             case let code:
                 let error = DatabaseError(resultCode: ResultCode(rawValue: code), message: lastErrorMessage, sql: sql)
-                // GRDB interrupts for a task that was cancelled and for an app that is suspended. Of its own statements it knows which, and
-                // throws a `CancellationError` for the first.
+                // GRDB interrupts statements if their task is cancelled or the app is suspended. For its own statements it knows which, and throws a
+                // `CancellationError` for a cancellation.
                 if error.isInterruptionError { try execute(sql: "SELECT 1") }
                 throw error
             }
@@ -119,7 +119,7 @@ struct CacheWriter {
         try value.withUTF8 { bytes in
             try bytes.withMemoryRebound(to: CChar.self) { characters in
                 try bind { statement, index in
-                    // SQLite takes text without an address as null.
+                    // SQLite treats text without an address as null.
                     guard let start = characters.baseAddress else { return sqlite3_bind_text(statement, index, "", 0, Self.copied) }
                     return sqlite3_bind_text(statement, index, start, Int32(clamping: characters.count), Self.copied)
                 }
@@ -136,7 +136,7 @@ struct CacheWriter {
         }
     }
 
-    /// SQLite makes its own copy (SQLITE_TRANSIENT), so that a pointer need not outlive the call.
+    /// SQLite makes its own copy (SQLITE_TRANSIENT), so a pointer needn't outlive the call.
     private static var copied: sqlite3_destructor_type { unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
 
     private mutating func bind(_ bind: (SQLiteStatement, Int32) -> Int32) throws {
@@ -156,7 +156,7 @@ struct CacheReader {
     /// The next column, or the next several.
     mutating func value<Value: CacheColumn>() throws -> Value { try Value(cached: &self) }
 
-    /// A model whose first column is never null, or nil where there is no such row.
+    /// A model whose first column is never null, or nil if there is no such row.
     mutating func optional<Model: CachedModel>(_ model: Model.Type = Model.self) throws -> Model? {
         guard isNull else { return try Model(cached: &self) }
         skip(Model.self)
@@ -167,12 +167,12 @@ struct CacheReader {
 
     var isNull: Bool { sqlite3_column_type(statement, index) == SQLITE_NULL }
 
-    /// Passes a column.
+    /// Skips a column.
     mutating func skip() { index += 1 }
 
     /// The next column as a whole number.
     ///
-    /// - Throws: ``DamagedRow`` if it has something else.
+    /// - Throws: ``DamagedRow`` if it has another type.
     mutating func integer() throws -> Int64 {
         try expect(SQLITE_INTEGER)
         defer { index += 1 }
@@ -181,7 +181,7 @@ struct CacheReader {
 
     /// The next column as text.
     ///
-    /// - Throws: ``DamagedRow`` if it has something else.
+    /// - Throws: ``DamagedRow`` if it has another type.
     mutating func text() throws -> String {
         try expect(SQLITE_TEXT)
         defer { index += 1 }
@@ -192,11 +192,11 @@ struct CacheReader {
 
     /// The next column as bytes.
     ///
-    /// - Throws: ``DamagedRow`` if it has something else.
+    /// - Throws: ``DamagedRow`` if it has another type.
     mutating func bytes() throws -> Data {
         try expect(SQLITE_BLOB)
         defer { index += 1 }
-        // SQLite has no address for a blob without bytes.
+        // SQLite returns no address for an empty blob.
         guard let start = sqlite3_column_blob(statement, index) else { return Data() }
         return Data(bytes: start, count: Int(sqlite3_column_bytes(statement, index)))
     }
@@ -206,5 +206,5 @@ struct CacheReader {
     }
 }
 
-/// A row of the cache has something that this version never writes.
+/// A row of the cache contains something that this version never writes.
 struct DamagedRow: Error {}

@@ -4,22 +4,22 @@ import RoostAPI
 
 /// A kind of row as the cache keeps it.
 ///
-/// A kind's conformance is in its feature's folder. By default a kind is kept in a table of the common shape: by channel and key, the newer
-/// row replacing the older, without rows about messages that are concealed from the user or were deleted for good.
+/// A kind's conformance is in its feature's folder. By default a kind is kept in a table of the common shape: by channel and key, newer rows
+/// replacing older ones, without rows about messages that are concealed from the user or permanently deleted.
 protocol CachedRow: StreamRow {
-    /// The statements that make the kind's tables and indexes.
+    /// The statements that create the kind's tables and indexes.
     static var schema: String { get }
 
-    /// Puts rows of a stream in the place of older ones.
+    /// Saves rows of a stream, replacing older ones.
     static func save(_ rows: [Self], of stream: StreamID, as user: UserID, in database: Database) throws
 
-    /// Forgets what belongs to a channel that begins afresh, or isn't followed any more.
+    /// Forgets the rows of a channel that starts over or is no longer followed.
     static func forget(_ channel: ChannelID, as user: UserID, in database: Database) throws
 
-    /// Deletes rows about messages of a channel that are concealed from the user or were deleted for good.
+    /// Deletes rows about messages of a channel that are concealed from the user or permanently deleted.
     static func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws
 
-    /// Notes what live objects must read again after rows of the kind were written: by default only the stream's channel.
+    /// Notes what live objects must re-read after rows of the kind were written: by default only the stream's channel.
     static func note(_ rows: [Self], of stream: StreamID, in change: inout StoreChange)
 }
 
@@ -74,7 +74,7 @@ struct CachedRowKinds: Sendable {
     let kinds: RowKinds
     let all: [any CachedRow.Type]
 
-    /// A kind without a conformance is left out; a test sees that none is.
+    /// A kind without a conformance is left out; a test checks that there is none.
     init(_ kinds: RowKinds) {
         self.kinds = kinds
         all = kinds.all.compactMap { $0 as? any CachedRow.Type }
@@ -82,7 +82,7 @@ struct CachedRowKinds: Sendable {
 
     static let standard = CachedRowKinds(.standard)
 
-    /// The statements that make the tables of all kinds.
+    /// The statements that create the tables of all kinds.
     var schema: String { all.map { $0.schema }.joined(separator: "\n") }
 
     func save(_ rows: Rows, of stream: StreamID, as user: UserID, in database: Database) throws {

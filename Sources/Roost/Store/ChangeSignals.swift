@@ -6,23 +6,23 @@ struct StoreChange: Hashable, Sendable {
     /// Whether everything may have changed.
     var isEverything = false
     var channels: Set<ChannelID> = []
-    /// Those of them whose own row was written: their names, pictures and counts.
+    /// Those whose own row was written: their names, pictures and counts.
     var channelRows: Set<ChannelID> = []
-    /// The channels of which messages on their way changed.
+    /// The channels whose pending messages changed.
     var outbox: Set<ChannelID> = []
-    /// Whether operations on their way changed, of whatever channel or none.
+    /// Whether pending operations changed, of any channel or none.
     var isOutbox = false
     /// The channels in which a user became or stopped being a member, or got another role.
     var members: Set<ChannelID> = []
-    /// The channels that the user has left, or that begin anew on this device: what was known of their members doesn't hold any more.
+    /// The channels that the user has left, or that start over on this device: what was known of their members is no longer valid.
     var renewed: Set<ChannelID> = []
     /// The channels in which the user's own membership changed.
     var memberships: Set<ChannelID> = []
-    /// The users of whom something else is shown now.
+    /// The users who are shown differently now.
     var users: Set<UserID> = []
-    /// Whether something of the user's own changed: invitations, preferences.
+    /// Whether the user's own data changed: invitations, preferences.
     var isOwn = false
-    /// Whether the user has logged out: there is nothing in the store, and won't be.
+    /// Whether the user has logged out: the store is empty and stays so.
     var isEnd = false
 
     static let everything = StoreChange(isEverything: true, isOwn: true)
@@ -48,13 +48,13 @@ struct StoreChange: Hashable, Sendable {
 }
 
 extension StoreChange {
-    /// - Parameter users: The users of the writes of whom something else is shown now.
+    /// - Parameter users: The users in the writes who are shown differently now.
     init(_ writes: [StoreWrite], _ kinds: CachedRowKinds, introducing users: [UserID] = []) {
         self.users = Set(users)
         for write in writes {
             if let channel = write.channel { channels.insert(channel) }
             switch write {
-            // Which overlays it removes, and which visits it ends, only the cache knows.
+            // Only the cache knows which overlays these remove and which visits they end.
             case .erase, .keepOverlays, .keepVisits: self.merge(.everything)
             case .channel(let channel): channelRows.insert(channel.channelId)
             case .leave(let channel), .forget(let channel): renewed.insert(channel)
@@ -67,22 +67,22 @@ extension StoreChange {
     }
 }
 
-/// Tells live objects that something they show was written. Changes that nobody has acted on yet are one.
+/// Notifies live objects that something they show was written. Changes not yet consumed are merged into one.
 final class ChangeSignals: Sendable {
     /// The data that a live object shows.
     enum Topic: Hashable, Sendable {
         case channel(ChannelID)
-        /// The same, and the user's messages on their way to it.
+        /// The same, and the user's pending messages in it.
         case messages(ChannelID)
         /// Every channel.
         case channels
-        /// The user's own data besides channels.
+        /// The user's own data except channels.
         case own
-        /// The user's operations on their way.
+        /// The user's pending operations.
         case outbox
 
         func concerns(_ change: StoreChange) -> Bool {
-            // Who is shown where, only the live objects know.
+            // Only the live objects know which users are shown where.
             if change.isEverything || !change.users.isEmpty { return true }
             return switch self {
             case .channel(let channel): change.channels.contains(channel)
@@ -108,7 +108,7 @@ final class ChangeSignals: Sendable {
 
     private let state = NIOLockedValueBox(State())
 
-    /// A change at once, which is of everything, and one after each change of the topic.
+    /// Returns a change of everything at once, then one after each change of the topic.
     func changes(of topic: Topic) -> StoreChanges {
         let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let number = state.withLockedValue { state in
@@ -133,11 +133,11 @@ final class ChangeSignals: Sendable {
             }
             return concerned
         }
-        // Waking a task needs a lock of it, which is held while it is cancelled, and that waits for the lock above.
+        // Waking a task takes its lock. Cancelling it holds that lock and waits for the one above.
         for continuation in concerned { continuation.yield() }
     }
 
-    /// Tells all live objects, those of later too, that the user has logged out.
+    /// Notifies all live objects, later ones included, that the user has logged out.
     func end() {
         state.withLockedValue { $0.hasEnded = true }
         signal(.end)
@@ -152,7 +152,7 @@ final class ChangeSignals: Sendable {
     }
 }
 
-/// The changes that one live object follows. What changes while it is at work comes as one change afterwards.
+/// The changes that one live object follows. Those that happen while it works arrive merged into one afterwards.
 struct StoreChanges: AsyncSequence, Sendable {
     typealias Element = StoreChange
     fileprivate let signals: AsyncStream<Void>

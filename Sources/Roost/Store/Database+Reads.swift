@@ -3,7 +3,7 @@ import GRDB
 import RoostAPI
 
 extension Database {
-    /// The positions are those in the user's own channels.
+    /// Returns the saved state. The positions are those in the user's own channels.
     func savedState() throws -> SavedState {
         var saved = SavedState()
         try each("SELECT epoch, role, user_cursor FROM state") { row in
@@ -26,12 +26,12 @@ extension Database {
         try value("SELECT cursor FROM positions WHERE channel_id = ?", [channel])
     }
 
-    /// Whether a channel is one of the user's that is followed.
+    /// Whether a channel is one of the user's own and is followed.
     func isOwnChannelFollowed(_ channel: ChannelID) throws -> Bool {
         try value("SELECT EXISTS (SELECT 1 FROM positions WHERE channel_id = ? AND visitor IS NULL)", [channel]) ?? false
     }
 
-    /// Another one after each time that a channel has begun afresh; nil for a channel that isn't followed.
+    /// Changes each time the channel starts over; nil for a channel that isn't followed.
     func generation(of channel: ChannelID) throws -> Int64? {
         try value("SELECT generation FROM positions WHERE channel_id = ?", [channel])
     }

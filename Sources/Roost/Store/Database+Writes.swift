@@ -6,7 +6,7 @@ extension Database {
     /// Applies one write. See ``StoreWrite`` for what each means.
     ///
     /// - Parameter store: The number of the store that writes.
-    /// - Returns: The users of whom something else is shown now, as far as the write doesn't say so itself.
+    /// - Returns: The users who are shown differently now, as far as the write itself doesn't say so.
     @discardableResult
     func apply(_ write: StoreWrite, as user: UserID, _ kinds: CachedRowKinds, by store: Int64 = 0) throws -> [UserID] {
         switch write {
@@ -18,7 +18,7 @@ extension Database {
             try forget(channel, as: user, kinds)
             try save(position, of: channel, by: store)
         case .advance(let channel, let position):
-            // The visit of a chat that is gone goes on as this one's, which may be behind it.
+            // The visit of a chat that is gone continues as this chat's, which may be behind it.
             try run(
                 """
                 UPDATE positions
@@ -35,7 +35,7 @@ extension Database {
         case .leave(let channel), .endVisit(let channel):
             try forget(channel, as: user, kinds)
             try run("DELETE FROM positions WHERE channel_id = ?", [channel.rawValue])
-        // The ends of the visits are written in its place (``endingVisits(_:_:)``).
+        // The ends of the visits are written instead (``endingVisits(_:_:)``).
         case .keepVisits: break
         case .channel(let channel): try save(channel)
         case .counters(let channel, let counters): try save(counters, of: channel)
@@ -56,7 +56,7 @@ extension Database {
         return []
     }
 
-    /// - Parameter store: The store that follows the channel if it is none of the user's.
+    /// - Parameter store: The store that follows the channel, if it isn't one of the user's own.
     private func save(_ position: Position, of channel: ChannelID, by store: Int64) throws {
         let visitor: Int64? = position.isVisit ? store : nil
         try run(
@@ -76,14 +76,14 @@ extension Database {
             ])
     }
 
-    /// Has a channel's cached messages begin later: those before were deleted, in stretches too.
+    /// Moves the start of a channel's cached messages: earlier ones were deleted, those in stretches too.
     func beginWindow(of channel: ChannelID, at seq: Seq) throws {
         try run(
             "UPDATE positions SET window_start = MAX(window_start, ?2), stretches = NULL WHERE channel_id = ?1",
             [channel.rawValue, seq])
     }
 
-    /// Changes what is cached of a channel's messages.
+    /// Changes which of a channel's messages are cached.
     private func changeParts(of channel: ChannelID, _ change: (inout Position) throws -> Void) throws {
         guard var position = try position(of: channel) else { return }
         try change(&position)
@@ -99,7 +99,7 @@ extension Database {
 
     private func forget(_ channel: ChannelID, as user: UserID, _ kinds: CachedRowKinds) throws {
         try outdateCounters(of: channel)
-        // Rows come with a position. Most channels that begin afresh are new here: at the first connection, all of them.
+        // Rows exist only with a position. Most channels that start over are new here: at the first connection, all of them.
         guard try cursor(of: channel) != nil else { return }
         try kinds.forget(channel, as: user, in: self)
         try run("UPDATE positions SET generation = random() WHERE channel_id = ?", [channel.rawValue])

@@ -4,14 +4,14 @@ import GRDB
 import Logging
 import NIOConcurrencyHelpers
 
-/// A SQLite file that is set aside when it can't be used, so that a damaged one never locks a user out.
+/// A SQLite file that is set aside if it can't be used: a damaged file never locks a user out.
 struct DatabaseFile: Sendable {
     /// The file's URL; nil for a database in memory.
     var url: URL?
-    /// Whether a commit must have reached the disk before it returns. Of a cache, the last commits may be lost with the power.
+    /// Whether a commit must have reached the disk before it returns. A cache may lose its last commits in a power failure.
     var isDurable: Bool
     var migrator: DatabaseMigrator
-    /// Whether the database is as the migrator and `prepare` make it. At nearly every start it is, and nothing has to be written.
+    /// Whether the database already matches the migrator and `prepare`. At nearly every start it does, and nothing has to be written.
     var isPrepared: @Sendable (Database) throws -> Bool = { _ in false }
     /// Called with the database once it has the migrator's schema.
     var prepare: @Sendable (Database) throws -> Void = { _ in }
@@ -19,9 +19,9 @@ struct DatabaseFile: Sendable {
     /// Called with the new name of a file that was set aside, and with the reason.
     var wasSetAside: @Sendable (URL, any Error) -> Void = { _, _ in }
 
-    /// Opens the file, creating it when there is none.
+    /// Opens the file, creating it if there is none.
     ///
-    /// - Throws: `DatabaseError` or `CocoaError` when neither the file nor a new one in its place can be used.
+    /// - Throws: `DatabaseError` or `CocoaError` if neither the file nor a new one in its place can be used.
     func open() throws -> DatabaseQueue {
         try open { path in
             let queue = try path.map { try DatabaseQueue(path: $0, configuration: configuration) }
@@ -29,8 +29,8 @@ struct DatabaseFile: Sendable {
         }
     }
 
-    /// Opens the file with connections for readers beside the one that writes: readers get the last committed state, and don't wait.
-    /// In memory there is one for both.
+    /// Opens the file with connections for readers beside the writer's: readers get the last committed state and don't wait. In memory, one
+    /// connection serves both.
     ///
     /// - Throws: As ``open()``.
     func openForReaders() throws -> any DatabaseWriter {
@@ -40,7 +40,7 @@ struct DatabaseFile: Sendable {
             do {
                 try Self.openReaders(of: pool)
             } catch {
-                // Released only, it might close after another file has its name, and would remove that one's log.
+                // If only released, it might close after another file has its name, and would remove that file's log.
                 try? pool.close()
                 throw error
             }
@@ -48,8 +48,8 @@ struct DatabaseFile: Sendable {
         }
     }
 
-    /// Opens both connections for readers. Otherwise the second one would be opened when it is first needed, and fail if the file was deleted
-    /// meanwhile, although all open connections keep working.
+    /// Opens both connections for readers. Otherwise the second one would be opened when first needed, and fail if the file was deleted meanwhile,
+    /// although all open connections keep working.
     private static func openReaders(of pool: DatabasePool) throws {
         let touch: @Sendable (Database) throws -> Void = { _ = try $0.schemaVersion() }
         try pool.read { database in
@@ -78,9 +78,9 @@ struct DatabaseFile: Sendable {
         return try connect(url.path)
     }
 
-    /// Renames the file and what belongs to it: a message that was never sent can still be recovered from it. Of files that can be fetched again,
-    /// the last one is kept, to look for the reason. One of a newer version that can't be fetched again has another name: it isn't damaged, and a version that
-    /// knows it takes it over (``newerFiles()``).
+    /// Renames the file with its log: messages that were never sent can still be recovered from it. Of files that can be fetched again, only the last
+    /// one is kept, for diagnosis. A newer version's file that can't be fetched again gets another name: it isn't damaged, and a version that knows
+    /// it takes it over (``newerFiles()``).
     func setAside(because reason: any Error) throws {
         guard let url else { return }
         logger.error("A database can't be used and is set aside.", metadata: ["file": "\(url.path)", "error": "\(reason)"])
@@ -99,10 +99,10 @@ struct DatabaseFile: Sendable {
     }
 
     private static let newerSuffix = ".newer-"
-    /// The endings of the files of one database.
+    /// The suffixes of the files of one database.
     private static let parts = ["", "-wal", "-shm"]
 
-    /// The files that were set aside because a newer version had written them, the last one first.
+    /// The files that were set aside because a newer version had written them, most recent first.
     func newerFiles() -> [URL] {
         guard let url else { return [] }
         let (folder, prefix) = (url.deletingLastPathComponent(), url.lastPathComponent + Self.newerSuffix)
@@ -111,7 +111,7 @@ struct DatabaseFile: Sendable {
         return numbers.sorted(by: >).map { folder.appending(component: prefix + "\($0)") }
     }
 
-    /// Opens a file that was set aside, if this version knows its schema by now; nil if it doesn't.
+    /// Opens a file that was set aside; nil if this version doesn't know its schema yet.
     ///
     /// - Throws: `DatabaseError`.
     func openNewer(_ url: URL) throws -> DatabaseQueue? {
@@ -122,7 +122,7 @@ struct DatabaseFile: Sendable {
         }
     }
 
-    /// Opens a file that was set aside to look into it, whatever its schema. It stays as it is.
+    /// Opens a file that was set aside for reading, whatever its schema. The file isn't changed.
     ///
     /// - Throws: `DatabaseError`.
     func openForReading(_ url: URL) throws -> DatabaseQueue {
@@ -131,14 +131,14 @@ struct DatabaseFile: Sendable {
         return try DatabaseQueue(path: url.path, configuration: configuration)
     }
 
-    /// Removes a file that was set aside, with what belongs to it.
+    /// Removes a file that was set aside, with its log.
     static func remove(_ url: URL) throws {
         for part in parts where FileManager.default.fileExists(atPath: url.path + part) {
             try FileManager.default.removeItem(atPath: url.path + part)
         }
     }
 
-    /// Whether what is in the file isn't what was written there.
+    /// Whether an error means that the file's content isn't what was written.
     static func meansDamage(_ error: any Error) -> Bool {
         switch error {
         case let error as DatabaseError: error.resultCode == .SQLITE_CORRUPT || error.resultCode == .SQLITE_NOTADB
@@ -162,17 +162,17 @@ struct DatabaseFile: Sendable {
         return connections
     }
 
-    /// The most that the connection that writes keeps of the file, in KiB. With SQLite's own 2,000, which those that read have, writing
-    /// thousands of channels at a first connection takes a tenth longer: pages go to the log and come back within one transaction.
+    /// The page cache of the writer's connection, in KiB. With SQLite's default of 2,000, which readers have, writing thousands of channels at a
+    /// first connection takes a tenth longer: pages are written to the log and read back within one transaction.
     private static let pageCacheKiB = 8000
 
     private var configuration: Configuration {
         var configuration = Configuration()
-        // An earlier client of the same files may still be closing them: SQLite then waits instead of refusing.
+        // An earlier client of the same files may still be closing them: SQLite then waits instead of failing.
         configuration.busyMode = .timeout(5)
         let synchronous = isDurable ? "FULL" : "NORMAL"
         let isFile = url != nil
-        // A list that reads much, and everything else.
+        // One for a list that reads much, one for everything else.
         configuration.maximumReaderCount = 2
         configuration.prepareDatabase { database in
             if isFile, !database.configuration.readonly { try database.execute(sql: "PRAGMA journal_mode = WAL") }

@@ -2,10 +2,10 @@ import Foundation
 import NIOConcurrencyHelpers
 import RoostAPI
 
-/// What the rows of the outbox say, each with the columns that it was decoded from.
+/// The decoded rows of the outbox, each with the columns it was decoded from.
 ///
-/// What shows the outbox reads hundreds of rows with every change of it, and nearly all of them are as they were. Comparing their bytes takes a
-/// fraction of the time that decoding them does. It keeps a bounded number of bytes: where the rows have more, they are decoded again.
+/// An object that shows the outbox reads hundreds of rows on every change of it, and nearly all are unchanged. Comparing their bytes takes a fraction
+/// of the time of decoding them. The number of bytes kept is bounded: if the rows have more, they are decoded again.
 final class DecodedOperations: Sendable {
     /// The columns of a row that are decoded.
     struct Columns: Hashable, Sendable {
@@ -14,11 +14,11 @@ final class DecodedOperations: Sendable {
         var fields: Data
         var failure: Data?
 
-        /// With what its place takes.
+        /// Including the overhead of an entry.
         fileprivate var sizeBytes: Int { fields.count + (failure?.count ?? 0) + 512 }
     }
 
-    /// What they say.
+    /// The decoded content of a row.
     struct Content: Hashable, Sendable {
         var operation: OutboxOperation
         var failure: RoostError?
@@ -45,14 +45,14 @@ final class DecodedOperations: Sendable {
         }
     }
 
-    /// The most that the columns of all rows may have.
+    /// The maximum size of the columns of all rows.
     static let sizeBytesMax = 4 << 20
 
     private let state = NIOLockedValueBox(State())
 
-    /// Returns what a row says: as it was decoded before, if it has the same bytes.
+    /// Returns a row's content: the one decoded before if its bytes are the same.
     ///
-    /// - Throws: Why it can't be decoded.
+    /// - Throws: The error of decoding.
     func content(of id: Int64, _ columns: Columns) throws -> Content {
         if let kept = state.withLockedValue({ $0.rows[id] }), kept.columns == columns { return try kept.content.get() }
         let content = Result<Content, any Error> { try Content(decoding: columns) }
@@ -60,7 +60,7 @@ final class DecodedOperations: Sendable {
         return try content.get()
     }
 
-    /// Keeps what a row says, in the place of what it said before.
+    /// Keeps a row's content, replacing the former one.
     func keep(_ content: Result<Content, any Error>, of id: Int64, _ columns: Columns) {
         state.withLockedValue { state in
             state.forget(id)
@@ -71,7 +71,7 @@ final class DecodedOperations: Sendable {
         }
     }
 
-    /// Forgets rows that aren't in the outbox any more.
+    /// Forgets rows that are no longer in the outbox.
     func forget(_ ids: [Int64]) {
         guard !ids.isEmpty else { return }
         state.withLockedValue { state in for id in ids { state.forget(id) } }

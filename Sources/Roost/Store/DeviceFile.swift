@@ -2,13 +2,13 @@ import Foundation
 import NIOConcurrencyHelpers
 import RoostAPI
 
-/// The id of this device, in a file beside the cache and the outbox: it is made once, and goes with them.
+/// The id of this device, in a file beside the cache and the outbox: it is created once and deleted with them.
 enum DeviceFile {
     private static let name = "device"
     /// Chats of one process share a folder, which no other process has.
     private static let turn = NIOLock()
 
-    /// Returns the id in a folder, and makes one where there is none. Without a folder, and where it can't be written, each call makes another.
+    /// Returns the id in a folder, and creates one if there is none. Without a folder, or if it can't be written, each call creates another.
     static func id(in folder: URL?) -> DeviceID {
         let new = DeviceID(UUID().uuidString.lowercased())
         guard let file = folder?.appending(component: name) else { return new }

@@ -2,24 +2,24 @@ import Foundation
 import NIOConcurrencyHelpers
 import RoostAPI
 
-/// Keeps other processes out of a folder, as long as it exists. Within one process any number may have it: their databases take turns.
+/// Keeps other processes out of a folder while it exists. Within one process, any number may hold it: their databases take turns.
 final class FolderLock: Sendable {
-    /// What is locked. A file that another process has made where one was deleted is another: as long as the first is open here, nothing else
-    /// has its number.
+    /// The locked file. If it is deleted and another process creates a new one, that is a different file: while the first is open here, no other file
+    /// has its inode number.
     private struct LockFile: Hashable {
         var path: String
         var number: UInt64
     }
 
-    /// A lock of this process: what holds it, and how many have it.
+    /// A lock of this process: its descriptor, and the number of its holders.
     private struct Held {
         var descriptor: Int32
         var count = 1
-        /// How many of these have given way.
+        /// How many of the holders have given way.
         var away = 0
         /// Whether the folder is about to be deleted.
         var isGoing = false
-        /// What those who have it do when another one lets go of it, by their numbers.
+        /// The callbacks of holders for when another one releases the folder, by their numbers.
         var released: [Int: @Sendable () -> Void] = [:]
         let begun = BegunMessages()
     }
@@ -27,9 +27,9 @@ final class FolderLock: Sendable {
     private static let held = NIOLockedValueBox<[LockFile: Held]>([:])
     private static let lastNumber = NIOLockedValueBox(0)
     private let file: LockFile
-    /// Who of those who have it sends what is in it.
+    /// Tracks which of the holders sends which message.
     let begun: BegunMessages
-    /// Nothing else in this process has the same.
+    /// Unique in this process.
     let ownNumber = FolderLock.lastNumber.withLockedValue { number in
         number += 1
         return number
@@ -37,9 +37,8 @@ final class FolderLock: Sendable {
     private let isGivenBack = NIOLockedValueBox(false)
     private let isAway = NIOLockedValueBox(false)
 
-    /// - Parameter folder: It has to be there.
-    /// - Throws: `RoostError` with `unavailable` if another process has it, or this one is deleting it; `POSIXError` if it can't be locked at
-    ///   all.
+    /// - Parameter folder: Must exist.
+    /// - Throws: `RoostError` with `unavailable` if another process holds it, or this one is deleting it; `POSIXError` if it can't be locked at all.
     init(_ folder: URL) throws {
         let path = folder.resolvingSymlinksInPath().appending(component: "lock").path
         let own = try FolderLock.held.withLockedValue { held -> (file: LockFile, begun: BegunMessages) in
@@ -47,7 +46,7 @@ final class FolderLock: Sendable {
             if let number = FolderLock.number(at: path) {
                 let known = LockFile(path: path, number: number)
                 if let own = held[known] {
-                    // Another one of this process may have given way to other processes.
+                    // Another holder in this process may have given way to other processes.
                     try FolderLock.lock(own.descriptor, of: path)
                     held[known]?.count += 1
                     return (known, own.begun)
@@ -66,35 +65,35 @@ final class FolderLock: Sendable {
         while true {
             let descriptor = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
             guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
-            // The lock goes with the process, however that ends.
+            // The lock ends with the process, however that ends.
             guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
                 let code = errno
                 close(descriptor)
-                // A file system without locks isn't another process.
+                // Other errors, such as of a file system without locks, don't mean another process.
                 guard code == EWOULDBLOCK else { throw POSIXError(POSIXErrorCode(rawValue: code) ?? .EIO) }
                 throw RoostError(.unavailable, "Another process has this user's files open: \(folder.path).")
             }
-            // Who had the folder may have deleted it between our opening and locking: the next process would lock another file.
+            // The previous holder may have deleted the folder between our opening and locking: the next process would lock another file.
             var own = stat()
             if fstat(descriptor, &own) == 0, number(at: path) == UInt64(own.st_ino) { return (descriptor, UInt64(own.st_ino)) }
             close(descriptor)
         }
     }
 
-    /// Locks a file that is open, once more if it is.
+    /// Locks an open file, which may be locked already.
     private static func lock(_ descriptor: Int32, of path: String) throws {
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
             throw RoostError(.unavailable, "Another process has this user's files open: \(path).")
         }
     }
 
-    /// The number of the file that is at a path now; nil if there is none.
+    /// The inode number of the file now at a path; nil if there is none.
     static func number(at path: String) -> UInt64? {
         var current = stat()
         return stat(path, &current) == 0 ? UInt64(current.st_ino) : nil
     }
 
-    /// Lets other processes have the folder, for a while, once everything of this process that has it has given way: what hasn't still writes.
+    /// Releases the folder to other processes for a while, once all its holders in this process have given way: those that haven't still write.
     func giveWay() {
         Self.held.withLockedValue { held in
             guard var own = held[file] else { return }
@@ -107,12 +106,12 @@ final class FolderLock: Sendable {
 
     /// Keeps other processes out again.
     ///
-    /// - Throws: `RoostError` with `unavailable` if one of them has the folder, or has deleted it: what is open here is nobody's any more then.
+    /// - Throws: `RoostError` with `unavailable` if one of them holds the folder, or has deleted it: the files open here are then orphaned.
     func takeBack() throws {
         try Self.held.withLockedValue { held in
             guard let own = held[file] else { return }
             try Self.lock(own.descriptor, of: file.path)
-            // Who has the folder now, and its files, has another lock.
+            // The folder and the files that exist now have another lock.
             guard Self.number(at: file.path) == file.number else {
                 throw RoostError(
                     .unavailable, "Another process has deleted this user's files: \(file.path). A new chat begins with new ones.")
@@ -122,25 +121,25 @@ final class FolderLock: Sendable {
         }
     }
 
-    /// Makes sure that no other process has the folder, though this one had given way.
+    /// Makes sure that no other process holds the folder, although this one had given way.
     ///
-    /// - Throws: `RoostError` with `unavailable` if one has it.
+    /// - Throws: `RoostError` with `unavailable` if one holds it.
     func requireFree() throws {
         try Self.held.withLockedValue { held in if let own = held[file] { try Self.lock(own.descriptor, of: file.path) } }
     }
 
-    /// Calls back each time that something else in this process has let go of the folder, as long as this one has it.
+    /// Calls back each time another holder in this process has released the folder, while this one holds it.
     func whenReleased(_ action: @escaping @Sendable () -> Void) {
         Self.held.withLockedValue { $0[file]?.released[ownNumber] = action }
     }
 
-    /// Whether something else in this process has the folder too.
+    /// Whether the folder has another holder in this process.
     var isShared: Bool { Self.held.withLockedValue { ($0[file]?.count ?? 0) > 1 } }
 
-    /// Deletes the folder while nothing else can begin to use it, and gives the lock back. Once that is done, it does nothing.
+    /// Deletes the folder while nothing else can start to use it, and releases the lock. Calling it again does nothing.
     ///
-    /// - Parameter prepare: What comes before: letting go of the files.
-    /// - Throws: `RoostError` with `unavailable` if something else in this process has the folder; what `prepare` and the file system throw.
+    /// - Parameter prepare: Runs first, to release the files.
+    /// - Throws: `RoostError` with `unavailable` if the folder has another holder in this process; the errors of `prepare` and of the file system.
     func deleteFolder(after prepare: @Sendable () async throws -> Void = {}) async throws {
         guard !isGivenBack.withLockedValue({ $0 }) else { return }
         try Self.held.withLockedValue { held in
@@ -153,7 +152,7 @@ final class FolderLock: Sendable {
         }
         do {
             try await prepare()
-            // What another process has made in its place is that one's.
+            // A folder that another process has created in its place belongs to that process.
             if [nil, file.number].contains(Self.number(at: file.path)) {
                 try Self.removeFolder(of: file.path)
             }
@@ -167,7 +166,7 @@ final class FolderLock: Sendable {
         }
     }
 
-    /// Removes the folder of a lock, which somebody else may have removed.
+    /// Removes the folder of a lock, if it still exists.
     private static func removeFolder(of path: String) throws {
         do {
             try FileManager.default.removeItem(at: URL(filePath: path).deletingLastPathComponent())

@@ -1,15 +1,15 @@
 import NIOConcurrencyHelpers
 
-/// A database that is used by many, and that can be replaced by another one while it is used.
+/// A database that is used concurrently, and can be replaced by another one meanwhile.
 ///
-/// GRDB's connections mustn't be used once they are closed: SQLite would follow a null pointer. Every use of the database is a lease on it; a database
-/// that was replaced is returned when its last lease has ended, and may be closed then.
+/// GRDB's connections mustn't be used once they are closed: SQLite would follow a null pointer. Every use of the database is a lease on it; a
+/// replaced database is returned when its last lease has ended, and may then be closed.
 final class Leases<Database: Sendable>: Sendable {
     private struct State {
         var current: Database
         /// Counts the replacements.
         var generation = 0
-        /// How many use the database of a generation.
+        /// The number of leases on the database of each generation.
         var useCounts: [Int: Int] = [:]
         var waiting: [Int: CheckedContinuation<Void, Never>] = [:]
     }
@@ -18,7 +18,7 @@ final class Leases<Database: Sendable>: Sendable {
 
     init(_ database: Database) { state = NIOLockedValueBox(State(current: database)) }
 
-    /// Uses the database. A replacement waits for the end.
+    /// Uses the database. A replacement waits for the end of the use.
     func use<Value: Sendable>(_ body: (Database) async throws -> Value) async rethrows -> Value {
         let (database, generation) = state.withLockedValue { state in
             state.useCounts[state.generation, default: 0] += 1
@@ -37,7 +37,7 @@ final class Leases<Database: Sendable>: Sendable {
         waiting?.resume()
     }
 
-    /// Puts another database in the place of this one. Returns the former one, which nobody uses any more.
+    /// Replaces the database. Returns the former one once its last lease has ended.
     func replace(with database: Database) async -> Database {
         let (former, generation) = state.withLockedValue { state in
             defer { (state.current, state.generation) = (database, state.generation + 1) }

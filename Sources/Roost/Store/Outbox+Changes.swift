@@ -2,21 +2,21 @@ import Foundation
 import GRDB
 import RoostAPI
 
-/// The rows that change a message on its way, whichever chat of the same files has put them: what becomes of the message becomes of them in one transaction.
+/// The rows that change a pending message, whichever chat of the same files added them: they share the fate of the message, in one transaction.
 extension Outbox {
     /// Returns the messages that other chats of this process have begun to send.
     ///
-    /// - Parameter other: The number of the chat that asks, if it isn't the one that has opened the file.
+    /// - Parameter other: The number of the asking chat, if it isn't the one that has opened the file.
     func begunByOthers(than other: Int? = nil) -> Set<Int64> { begun.others(than: other ?? chat) }
 
-    /// Whether a message is in the file, on its way or refused.
+    /// Whether a message is in the file, pending or refused.
     static func holdsMessage(_ key: MessageKey, in database: Database) throws -> Bool {
         let sql = "SELECT EXISTS (SELECT 1 FROM operations WHERE channel_id = ? AND client_id = ? AND name = 'message.send')"
         let arguments: StatementArguments = [key.channel.rawValue, key.clientId.rawValue]
         return try Bool.fetchOne(database.cachedStatement(sql: sql), arguments: arguments) ?? false
     }
 
-    /// Has the changes of a message name it by its id. One that can't be read stays as it is, for a version that can.
+    /// Makes the changes of a message name it by its id. A change that can't be read stays as it is, for a version that can.
     func resolveChanges(of key: MessageKey, as message: MessageID, in database: Database) throws {
         let sql = "\(Self.selectionOfItems) WHERE channel_id = ? AND client_id = ? AND name <> 'message.send'"
         let arguments: StatementArguments = [key.channel.rawValue, key.clientId.rawValue]
@@ -29,15 +29,15 @@ extension Outbox {
         }
     }
 
-    /// Removes an operation, and with a message the changes of it.
+    /// Removes an operation, and if it is a message, also its changes.
     ///
-    /// - Parameter onlyUnsent: Whether it stays where a chat has sent it, and the server hasn't refused it since.
-    /// - Returns: Whether it was there and is removed.
+    /// - Parameter onlyUnsent: Whether it stays if a chat has sent it and the server hasn't refused it since.
+    /// - Returns: Whether it existed and was removed.
     @discardableResult
     static func removeWithChanges(_ id: Int64, ifUnsent onlyUnsent: Bool = false, in database: Database) throws -> Bool {
         let condition = onlyUnsent ? "AND (o.first_sent_at IS NULL OR o.failure IS NOT NULL)" : ""
-        // One statement, for most are marks and drafts in whose place another one comes, and which nothing changes. What is to go is found before any of it
-        // goes: of two conditions with OR, SQLite would look for the changes once the message isn't there any more.
+        // One statement, because most are marks and drafts that are superseded, and that nothing changes. All rows are found before any is deleted:
+        // with two conditions joined by OR, SQLite would look for the changes once the message is gone.
         try database.cachedStatement(
             sql: """
                 DELETE FROM operations WHERE id IN (

@@ -2,19 +2,19 @@ import Foundation
 import GRDB
 import Logging
 
-/// Outboxes that were set aside since a newer version had written them, once there is a version again that knows them: what is in them was said to be kept.
+/// Takes over outboxes that were set aside because a newer version had written them, once a version knows them again: their content was reported as kept.
 extension Outbox {
-    /// Puts what is in such files before what is in this one, which came later, and removes them. The rows keep their ids, by which the server knows what it has
-    /// carried out. A file that can't be read stays, and holds nothing up. It is called while no other chat of this process opens the file.
+    /// Inserts the rows of such files before those of this one, which are later, and removes the files. The rows keep their ids, by which the server knows what
+    /// it has carried out. A file that can't be read stays, and blocks nothing. Must be called while no other chat of this process opens the file.
     static func takeOver(_ file: DatabaseFile, into queue: DatabaseQueue) {
-        // The last one was set aside last: the others go before it.
+        // Most recent first: the others are inserted before it.
         for newer in file.newerFiles() {
             do {
                 guard let former = try file.openNewer(newer) else { continue }
                 let saved = try former.read { (try Row.fetchAll($0, sql: selection), try String.fetchOne($0, sql: servers)) }
                 try former.close()
                 try queue.write { try insert(saved.0, of: saved.1, into: $0) }
-                // If the process ends before this, the rows are there again at the next start, and have the same ids.
+                // If the process ends before this, the next start inserts the rows again, with the same ids.
                 try DatabaseFile.remove(newer)
                 file.logger.notice(
                     "An outbox that was set aside is taken over.",
@@ -27,9 +27,9 @@ extension Outbox {
         }
     }
 
-    /// How many operations the next log-out would delete, those included that were set aside for a newer version.
+    /// The number of operations that the next log-out would delete, including those set aside for a newer version.
     ///
-    /// - Parameter removed: Operations that are done, though the file has them still. They don't count.
+    /// - Parameter removed: Operations that are done but still in the file. They don't count.
     func unsentCount(except removed: Set<Int64>) async throws -> Int {
         let file = file
         let setAside = try await Blocking.perform { file.newerFiles().reduce(0) { $0 + Self.count($1, of: file) } }
@@ -45,10 +45,10 @@ extension Outbox {
             try former.close()
             return count
         } catch let error as DatabaseError where DatabaseFile.meansDamage(error) {
-            // No version sends what is in it.
+            // No version can send its content.
             return 0
         } catch {
-            // The version that wrote it may find something, wherever that is.
+            // The version that wrote it may find something, wherever it stores that.
             return 1
         }
     }

@@ -4,38 +4,38 @@ import Logging
 import NIOConcurrencyHelpers
 import RoostAPI
 
-/// The operations that the server hasn't taken yet: a file of its own, because unlike the cache it can't be fetched again.
+/// The operations that the server hasn't accepted yet, in a separate file: unlike the cache, it can't be fetched again.
 ///
-/// A row is written before its operation is shown or sent, and deleted after what it did is in the cache. A crash in between leaves a
-/// message in both files, and lists show it once (``MessageList``).
+/// A row is written before its operation is shown or sent, and deleted after its effect is in the cache. After a crash in between, a message is in
+/// both files, and lists show it once (``MessageList``).
 ///
-/// A row that can't be read, as one that a newer version wrote, stays where it is for a version that can. Only this version goes on without it.
+/// A row that can't be read, such as one written by a newer version, stays for a version that can. Only this version continues without it.
 final class Outbox: Sendable {
     let url: URL?
     let file: DatabaseFile
-    /// The number of the file that was opened: nothing else has it as long as this one is open.
+    /// The inode number of the opened file: no other file has it while this one is open.
     private let number: UInt64?
     private let connection: Leases<DatabaseQueue>
     private let gate: WriteGate
-    /// Who of the chats that have the file sends what is in it.
+    /// Tracks which of the chats that have the file sends which message.
     let begun: BegunMessages
-    /// The number of this one among them.
+    /// The number of this chat among them.
     let chat: Int
     private let logger: Logger
     private let report: @Sendable (StorageProblem) -> Void
-    /// The ids of the rows that can't be read, of which the app was told.
+    /// The ids of the unreadable rows that were reported to the app.
     private let unreadable = NIOLockedValueBox<Set<Int64>>([])
-    /// What was decoded of its rows.
+    /// The decoded rows.
     let decoded = DecodedOperations()
 
-    /// Opens the outbox; one that is damaged is renamed and a new one begun, with a line in the log.
+    /// Opens the outbox. A damaged one is renamed and a new one created, with a line in the log.
     ///
     /// - Parameters:
     ///   - url: The file; nil for an outbox in memory.
     ///   - gate: Every write passes through it.
-    ///   - begun: What the chats have in common that have the file.
-    ///   - chat: The number of this one.
-    ///   - report: Called with what is wrong with the file.
+    ///   - begun: Shared by the chats that have the file.
+    ///   - chat: The number of this chat.
+    ///   - report: Called with problems of the file.
     init(
         url: URL?, gate: WriteGate = WriteGate(), begun: BegunMessages = BegunMessages(), chat: Int = 0, logger: Logger,
         report: @escaping @Sendable (StorageProblem) -> Void = { _ in }
@@ -54,13 +54,13 @@ final class Outbox: Sendable {
         connection = Leases(queue)
     }
 
-    /// Held while a file is opened. Of two chats of one process that begin it at the same time, each would make its tables; of two that find it
-    /// damaged, the second would set aside what the first one has begun in its place. Other processes are kept out by the ``FolderLock``.
+    /// Held while a file is opened. If two chats of one process created it at the same time, each would make its tables; if both found it damaged,
+    /// the second would set aside the new file of the first. The ``FolderLock`` keeps other processes out.
     private static let opening = NIOLock()
 
-    /// Opens the file, and takes over what was set aside for this version, while no other chat of this process does.
+    /// Opens the file, and takes over files that were set aside for this version, while no other chat of this process does.
     ///
-    /// - Returns: The database, and the file's number; nil in memory.
+    /// - Returns: The database, and the file's inode number; nil in memory.
     private static func open(_ file: DatabaseFile) throws -> (DatabaseQueue, UInt64?) {
         guard let url = file.url else { return (try file.open(), nil) }
         return try opening.withLock {
@@ -71,13 +71,13 @@ final class Outbox: Sendable {
         }
     }
 
-    /// Its rows are read only once: damage has to be known before.
+    /// Its rows are read only once: damage has to be found first.
     private static func requireWhole(_ database: Database) throws {
         let problem = try String.fetchOne(database, sql: "PRAGMA quick_check(1)")
         guard problem == "ok" else { throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: problem) }
     }
 
-    /// Lets go of the file. From here on the outbox is an empty one in memory.
+    /// Releases the file. From here on the outbox is an empty one in memory.
     ///
     /// - Throws: `DatabaseError` if the file can't be closed.
     func letGo() async throws {
@@ -98,9 +98,9 @@ final class Outbox: Sendable {
 
     /// Applies writes in one transaction.
     ///
-    /// - Parameter other: The number of the chat that writes, if it isn't this one.
+    /// - Parameter other: The number of the writing chat, if it isn't this one.
     /// - Returns: What the file says of the operations.
-    /// - Throws: ``Deleted`` if an operation is to be kept in a file that won't be there after a restart.
+    /// - Throws: ``Deleted`` if an operation would be kept in a file that doesn't exist after a restart.
     @discardableResult
     func apply(_ writes: [OutboxWrite], by other: Int? = nil) async throws -> WrittenOutbox {
         let chat = other ?? self.chat
@@ -118,7 +118,7 @@ final class Outbox: Sendable {
                     if keeps, isDeleted { throw Deleted() }
                     var outcome = WrittenOutbox()
                     for write in writes {
-                        // What this chat knows of a file that was deleted may not be in it, and no other chat sends from there.
+                        // Operations that this chat knows may be missing in a deleted file, and no other chat sends from there.
                         if isDeleted, case .change(let id, let channel, nil) = write {
                             try self.apply(.remove(id, of: channel), by: chat, in: database, &outcome)
                         } else {
@@ -135,12 +135,12 @@ final class Outbox: Sendable {
         return written
     }
 
-    /// The file was deleted while it was open, or replaced: what is written is lost with this process.
+    /// The file was deleted or replaced while it was open: what is written is lost with this process.
     struct Deleted: Error, CustomStringConvertible {
         var description: String { "The file was deleted while it was open. A new chat begins with a new one." }
     }
 
-    /// An operation as the file has it; nil if it isn't there, or can't be read.
+    /// An operation as stored in the file; nil if it isn't there or can't be read.
     private func item(_ id: Int64, in database: Database) throws -> OutboxItem? {
         let statement = try database.cachedStatement(sql: "\(Self.selectionOfItems) WHERE id = ?")
         return try Row.fetchOne(statement, arguments: [id]).flatMap { try? item(id, $0) }
@@ -158,7 +158,7 @@ final class Outbox: Sendable {
         case .update(let item, let hasContent): try Self.update(item, content: hasContent, in: database)
         case .sending(let id, _, let time, let server):
             var row = try item(id, in: database)
-            // After a refusal it is another attempt. Else the first of two chats that send it says since when.
+            // After a refusal it is a new attempt. Otherwise the first of two chats that send it sets the time.
             try database.cachedStatement(
                 sql: """
                     UPDATE operations
@@ -189,7 +189,7 @@ final class Outbox: Sendable {
             try resolveChanges(of: key, as: message, in: database)
             try Self.remove(id, in: database)
         case .server(let server):
-            // As in `SavedOutbox.meet(_:)`: what isn't for a server yet would be sent to the next one after a restart.
+            // As in `SavedOutbox.meet(_:)`: operations without a server would be sent to the next one after a restart.
             try database.execute(
                 sql: "UPDATE operations SET server = (SELECT COALESCE(server, ?) FROM outbox_state) WHERE server IS NULL",
                 arguments: [server])
@@ -198,7 +198,7 @@ final class Outbox: Sendable {
     }
 
     private func put(_ item: OutboxItem, by chat: Int, in database: Database, _ written: inout WrittenOutbox) throws {
-        // Another chat has sent the message that is to be changed, or given it up.
+        // Another chat has sent the message that this changes, or discarded it.
         if case .sent(let client)? = item.operation.changed.first, let channel = item.channel,
             try !Self.holdsMessage(MessageKey(channel: channel, clientId: client), in: database)
         {
@@ -206,7 +206,7 @@ final class Outbox: Sendable {
             return
         }
         let (name, fields, client) = try item.operation.columns()
-        // Another chat of the same files counts by itself. A new row comes after all that are there, whichever chat has put them.
+        // Another chat of the same files counts separately. A new row comes after all existing ones, whichever chat added them.
         try database.cachedStatement(
             sql: """
                 INSERT OR REPLACE INTO operations
@@ -225,7 +225,7 @@ final class Outbox: Sendable {
             item.firstSentAt?.milliseconds, item.server, fields, try item.failure.map { try StoredJSON.encode($0) },
             item.isWaiting, item.concealedSeq, item.epoch,
         ])
-        // It is sent as soon as it is kept.
+        // It is sent as soon as it is stored.
         if item.message != nil, !item.isUnsent { begun.begin(item.id, by: chat, isUnsent: true) }
     }
 
@@ -247,7 +247,7 @@ final class Outbox: Sendable {
         try database.cachedStatement(sql: "DELETE FROM operations WHERE id = ?").execute(arguments: [id])
     }
 
-    /// Everything, in the order of sending, and the server that the device knew last.
+    /// All operations in the order of sending, and the server that the device last knew.
     func saved() async throws -> SavedOutbox {
         let (rows, server, lastNumber) = try await read { database in
             (
@@ -259,7 +259,7 @@ final class Outbox: Sendable {
         return SavedOutbox(items: readable(rows), server: server, lastNumber: lastNumber)
     }
 
-    /// Everything, in the order of sending.
+    /// All operations, in the order of sending.
     func items() async throws -> [OutboxItem] { try await saved().items }
 
     /// The newest operations of one channel, in the order of sending.
@@ -267,7 +267,7 @@ final class Outbox: Sendable {
         try await saved(of: channel, limit: limit).items
     }
 
-    /// The same, and the server that the device knew last.
+    /// The same, and the server that the device last knew.
     func saved(of channel: ChannelID, limit: Int = 300) async throws -> SavedOutbox {
         let (rows, server) = try await read { database in
             (
@@ -278,11 +278,11 @@ final class Outbox: Sendable {
         return SavedOutbox(items: readable(rows).reversed(), server: server)
     }
 
-    /// The oldest operations of all, and how many there are that can be read, as far as they were.
+    /// The oldest operations, and the number of all that can be read, as far as they were read.
     func oldest(limit: Int) async throws -> (items: [OutboxItem], count: Int) {
         let (rows, all) = try await read { database -> (ReadRows, Int?) in
             let rows = try self.rows(database, "ORDER BY number, id LIMIT ?", [limit])
-            // Where they are all of them, nothing is left to be counted.
+            // If these are all, there is nothing left to count.
             guard rows.items.count + rows.failures.count == limit else { return (rows, nil) }
             return (rows, try Int.fetchOne(database, sql: "SELECT COUNT(*) FROM operations"))
         }
@@ -291,9 +291,9 @@ final class Outbox: Sendable {
         return (items, max(0, all - unreadable.withLockedValue { $0.count }))
     }
 
-    /// Whether some that can be read are meant for another server than this one.
+    /// Whether readable operations are meant for a server other than this one.
     func holdsOperations(notFor server: String) async throws -> Bool {
-        // The app can't decide about what it can't be shown.
+        // The app can't decide about operations that it can't be shown.
         let ids = unreadable.withLockedValue { $0.map { String($0) } }
         let except = "[" + ids.joined(separator: ",") + "]"
         return try await read { database in
@@ -305,14 +305,14 @@ final class Outbox: Sendable {
         }
     }
 
-    /// How many there are, those included that can't be read.
+    /// The number of operations, including unreadable ones.
     func count() async throws -> Int {
         try await read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM operations") ?? 0 }
     }
 
     // MARK: Rows
 
-    /// What was read of rows.
+    /// The result of reading rows.
     private struct ReadRows: Sendable {
         var items: [OutboxItem] = []
         /// Why the others can't be read, by their ids.
@@ -352,7 +352,7 @@ final class Outbox: Sendable {
             concealedSeq: try row.decode(atIndex: 10), epoch: try row.decode(atIndex: 11))
     }
 
-    /// The rows that could be read. Of the others the app is told once.
+    /// Returns the readable rows. The others are reported to the app once.
     private func readable(_ rows: ReadRows) -> [OutboxItem] {
         let new = unreadable.withLockedValue { known in
             defer { known.formUnion(rows.failures.keys) }
@@ -383,7 +383,7 @@ final class Outbox: Sendable {
                     );
                     """)
         }
-        // Whether a message of the former version was ever sent isn't known: it may have been.
+        // Whether a message of the former version was ever sent is unknown: it may have been.
         migrator.registerMigration("2") { database in
             try database.execute(
                 sql: """
@@ -421,22 +421,22 @@ final class Outbox: Sendable {
     }
 }
 
-/// An outbox as it is on disk.
+/// An outbox as stored on disk.
 struct SavedOutbox: Hashable, Sendable {
     var items: [OutboxItem] = []
     var server: String?
-    /// The highest number of all rows, those included that can't be read: what comes later has a higher one.
+    /// The highest number of all rows, including unreadable ones: later operations get a higher one.
     var lastNumber: Int64 = 0
     /// The messages that other chats of this process have begun to send.
     var others: Set<Int64> = []
 
-    /// From here on operations are sent to a server. What was asked for before any was known is for the first one that was met.
+    /// From here on operations are sent to a server. Those requested before any was known are for the first one that was met.
     mutating func meet(_ name: String) {
         for index in items.indices where items[index].server == nil { items[index].server = server ?? name }
         server = name
     }
 
-    /// Changes of a message that has arrived name it by its id.
+    /// Makes changes of a message that has arrived name it by its id.
     mutating func resolve(_ key: MessageKey, _ message: MessageID) {
         for index in items.indices
         where items[index].channel == key.channel && items[index].operation.changed == [.sent(key.clientId)] {

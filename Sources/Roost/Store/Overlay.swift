@@ -2,24 +2,24 @@ import Foundation
 import GRDB
 import RoostAPI
 
-/// What the user's operations on their way change of the user's own rows: it is shown at once, over what the server has said.
+/// The changes that the user's pending operations make to the user's own rows: they are shown at once, over the server's state.
 struct Overlay: Codable, Hashable, Sendable {
-    /// The channel is read up to here at least.
+    /// The channel is read at least up to here.
     var readSeq: Seq?
-    /// Before that, it was marked as unread: it is read up to here at most.
+    /// Before that, it was marked as unread: it is read at most up to here.
     var unreadAfterSeq: Seq?
     var hiddenState: HiddenState?
-    /// Whether the channel is muted for the user, and until when; nil if nothing is asked for.
+    /// Whether the channel is muted for the user, and until when; nil if no operation changes that.
     var isMuted: Bool?
     var mutedUntil: Timestamp?
     /// The user has left the channel.
     var isLeaving = false
     var preferences: UpdatePreferences?
-    /// What the user has begun to write in the channel; one without a text for nothing.
+    /// The user's draft in the channel; one without a text for none.
     var draft: DraftOverlay?
     /// Messages up to here are concealed.
     var concealedSeq: Seq?
-    /// What is changed of messages, of the newest ones.
+    /// The changes of messages, of the newest ones.
     var messages: [MessageOverlay] = []
 
     init() {}
@@ -27,7 +27,7 @@ struct Overlay: Codable, Hashable, Sendable {
     /// - Parameter items: In their order.
     init(_ items: some Sequence<OutboxItem>) {
         for item in items {
-            // A device's clock may say anything. An overlay is kept as JSON, and has to be read again.
+            // A device's clock may say anything. An overlay is stored as JSON, and must be readable.
             let time = item.createdAt.nearestOnTheWire
             switch item.operation {
             case .read(let operation): readSeq = operation.seq.map { max($0, readSeq ?? 0) } ?? readSeq
@@ -67,17 +67,17 @@ struct Overlay: Codable, Hashable, Sendable {
 
     var isEmpty: Bool { self == Overlay() }
 
-    /// Where the user has read to, by what they have asked for; nil if it is where they had.
+    /// The seq up to which the channel is read by these operations; nil if they don't change it.
     fileprivate func seenSeq(before: Seq) -> Seq? {
         let seen = max(min(before, unreadAfterSeq ?? before), readSeq ?? 0, concealedSeq ?? 0)
         return seen == before ? nil : seen
     }
 
-    /// The user's membership as it is shown.
+    /// The user's membership as shown.
     ///
     /// - Parameters:
-    ///   - counters: The channel's.
-    ///   - unread: How many messages of others are unread after the place that was read up to; nil if that isn't known here.
+    ///   - counters: The channel's counters.
+    ///   - unread: The number of others' unread messages after the read position; nil if unknown here.
     func applied(to membership: Membership, _ counters: ChannelCounters?, unread: Int?) -> Membership {
         var shown = membership
         if let seenSeq = seenSeq(before: membership.readSeq) {
@@ -96,7 +96,7 @@ struct Overlay: Codable, Hashable, Sendable {
         return shown
     }
 
-    /// Overlays are kept in the cache, beside what the server has said of the same row, so that whatever reads the row shows them.
+    /// Overlays are stored in the cache, beside the server's version of the same row, so everything that reads the row shows them.
     static let schema = """
         CREATE TABLE overlays (
             channel_id TEXT PRIMARY KEY NOT NULL, json BLOB NOT NULL, concealed_seq INTEGER, server_row BLOB
@@ -105,7 +105,7 @@ struct Overlay: Codable, Hashable, Sendable {
 }
 
 extension Database {
-    /// The overlay of a channel; of what belongs to none if it is nil.
+    /// The overlay of a channel; if nil, of what belongs to no channel.
     func overlay(of channel: ChannelID?) throws -> Overlay? {
         try json("SELECT json FROM overlays WHERE channel_id = ?", [channel?.rawValue ?? ""])
     }
@@ -140,7 +140,7 @@ extension Database {
         }
     }
 
-    /// The membership as it is shown, and a note of what the server has said if that is something else.
+    /// The membership as shown. The server's row is noted if an overlay may change it.
     func shown(_ membership: Membership) throws -> Membership {
         let channel = membership.channelId
         guard let overlay = try overlay(of: channel) else { return membership }

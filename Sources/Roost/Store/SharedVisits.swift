@@ -2,30 +2,30 @@ import Foundation
 import GRDB
 import RoostAPI
 
-/// Writes of a store as they are made beside other chats of this process that have the same file, and visit the same channels of others (`Sync+Visits`).
+/// Writes of a store, adjusted to other chats of this process that have the same file and visit the same channels (`Sync+Visits`).
 ///
-/// A channel's position is that of one chat, its *visitor*, which alone moves it: it has written all changes up to there. Another chat that visits the channel
-/// writes what comes too, and adds the messages that it has to those that are cached.
+/// A channel's position belongs to one chat, its *visitor*, which alone moves it: it has written all changes up to there. Another chat that visits
+/// the channel also writes what arrives, and adds its messages to those that are cached.
 ///
-/// A visit takes the place of one that is behind it: of the visitor nobody knows whether it still follows, and without what happened between the two the list
-/// would have a hole. The chat that had it is told so, as of any beginning (``OpenFiles``). So that two that follow at once don't do this to each other again
-/// and again, one that has taken a visit over keeps it while it is heard of: what it lacks it is about to write.
+/// A visit replaces one that is behind it: the other visitor may no longer follow the channel, and without the events between the two the list would
+/// have a gap. The chat that held the visit learns of this as of any restart (``OpenFiles``). To keep two chats that follow at once from replacing
+/// each other again and again, a chat that has taken a visit over keeps it while it is active: it is about to write what it lacks.
 struct SharedVisits: Sendable {
     fileprivate(set) var writes: [StoreWrite] = []
-    /// The channels whose visit is another chat's, with the seq that the store has visited them from.
+    /// The channels whose visit is another chat's, with the seq from which the store has visited them.
     fileprivate(set) var joined: [ChannelID: Seq] = [:]
-    /// The channels whose visit was another open chat's.
+    /// The channels whose visit was taken from another open chat.
     fileprivate(set) var taken: Set<ChannelID> = []
 }
 
 extension Database {
-    /// Whose a channel's position is, from where a store is that writes about it.
+    /// The holder of a channel's position, as seen by a store that writes about the channel.
     private enum Holder {
-        /// The store's own, that of a chat that is gone, or nobody's.
+        /// The store itself, a chat that is gone, or none.
         case free
-        /// The channel is known to be one of the user's.
+        /// The channel is known to be one of the user's own.
         case user
-        /// Another chat's that is open, at a cursor.
+        /// Another open chat, at a cursor.
         case other(Int64, Seq)
     }
 
@@ -38,13 +38,13 @@ extension Database {
         return visitor == store || !OpenFiles.isOpen(visitor, in: url) ? .free : .other(visitor, row.cursor)
     }
 
-    /// Returns writes as they are to be made beside the visits of others.
+    /// Returns the writes as they are to be made beside the visits of other chats.
     ///
-    /// - Throws: ``OpenFiles/BegunAfresh`` if a chat doesn't follow any more from which this one waits for what is missing; `DatabaseError`.
+    /// - Throws: ``OpenFiles/BegunAfresh`` if this chat waits for missing events from a chat that no longer follows the channel; `DatabaseError`.
     func besideOthers(_ writes: [StoreWrite], of store: Int64, in url: URL?, _ known: OpenFiles.Known) throws -> SharedVisits {
         guard writes.contains(where: { $0.isOfVisit }) else { return SharedVisits(writes: writes) }
         var shared = SharedVisits()
-        // Of these the file says how they were before the writes.
+        // For these, the file has the state before the writes.
         var isErased = false
         var settled: Set<ChannelID> = []
         for write in writes {
@@ -82,8 +82,8 @@ extension Database {
         return shared
     }
 
-    /// Returns writes with the end of each visit of a store that isn't to be kept, in place of ``StoreWrite/keepVisits(_:)``: other chats of the same files have to
-    /// know of each.
+    /// Returns the writes with ``StoreWrite/keepVisits(_:)`` replaced by the end of each visit of the store that isn't kept: other chats of the same
+    /// files must know of each.
     func endingVisits(_ writes: [StoreWrite], _ store: Int64) throws -> [StoreWrite] {
         guard writes.contains(where: { if case .keepVisits = $0 { true } else { false } }) else { return writes }
         let visited: [ChannelID] = try values("SELECT channel_id FROM positions WHERE visitor = ? ORDER BY channel_id", [store])
@@ -93,7 +93,7 @@ extension Database {
         }
     }
 
-    /// Forgets what was followed only as long as it was watched, by whoever had the file before.
+    /// Forgets channels that earlier users of the file followed only while they watched them.
     func endVisits(as user: UserID, _ kinds: CachedRowKinds) throws {
         let channels: [ChannelID] = try values("SELECT channel_id FROM positions WHERE visitor IS NOT NULL")
         for channel in channels { try apply(.endVisit(channel), as: user, kinds) }
@@ -112,6 +112,6 @@ extension StoreWrite {
 }
 
 extension Position {
-    /// The messages that whoever has the position has written. Behind a hole that is known of the newest one alone.
+    /// The messages that the holder of the position has written. After a hole only the newest one is known.
     fileprivate var fetched: ClosedRange<Seq> { (hasHole ? cursor : min(windowStart, cursor))...cursor }
 }

@@ -4,35 +4,34 @@ import Logging
 import NIOConcurrencyHelpers
 import RoostAPI
 
-/// The cache: the data that the client has from the server, in a file that can be deleted and rebuilt.
+/// The cache: the server's data that the client has, in a file that can be deleted and rebuilt.
 ///
-/// The writes of one ``Sync/Output/store(_:)`` are one transaction, so that a reader never sees rows without the position that they
-/// belong to. Readers don't wait for a transaction; they get the state before it. It does not guarantee that the newest transactions
-/// survive a power cut: the server has them.
+/// The writes of one ``Sync/Output/store(_:)`` are one transaction, so a reader never sees rows without the position they belong to. Readers don't
+/// wait for a transaction; they get the state before it. The newest transactions may not survive a power failure: the server has them.
 final class Store: Sendable {
     private let file: DatabaseFile
     private let connections: Leases<any DatabaseWriter>
     /// How often the file was replaced.
     private let replacements = NIOLockedValueBox(0)
-    /// The positions as the machine has them from here.
+    /// What the machine knows of the positions.
     private let known = NIOLockedValueBox(OpenFiles.Known())
-    /// Whether it has let go of the file: another store may have begun a new one at its place.
+    /// Whether it has released the file: another store may have created a new one in its place.
     private let hasLeft = NIOLockedValueBox(false)
-    /// Which one of those that have the file it is.
+    /// The number of this store among those that have the file.
     private let number = Int64.random(in: 1...Int64.max)
     private let user: UserID
     private let kinds: CachedRowKinds
     private let gate: WriteGate
     let signals = ChangeSignals()
 
-    /// Opens the cache. One that is damaged or from a newer version is moved aside and replaced.
+    /// Opens the cache. A damaged one, or one of a newer version, is set aside and replaced.
     ///
     /// - Parameters:
     ///   - url: The file; nil for a cache in memory.
     ///   - gate: Every write passes through it.
     ///   - kinds: The rows that it keeps.
-    ///   - sizeBytesMax: The size that it is brought under here (``CacheUpkeep`` does so later), unless another store has the file open.
-    ///   - report: Called with what is wrong with the file.
+    ///   - sizeBytesMax: The size it is trimmed to here (``CacheUpkeep`` does so later), unless another store has the file open.
+    ///   - report: Called with problems of the file.
     init(
         url: URL?, user: UserID, gate: WriteGate = WriteGate(), kinds: CachedRowKinds = .standard, sizeBytesMax: Int = .max,
         logger: Logger,
@@ -49,10 +48,10 @@ final class Store: Sendable {
         connections = Leases(
             try OpenFiles.add(url, number) { isFirst in
                 let connections = try file.openForReaders()
-                // By the first one, before anybody knows the positions.
+                // By the first store, before any other knows the positions.
                 if isFirst, url != nil {
                     do {
-                        // On its own: it isn't undone where there is no room to trim.
+                        // A separate transaction: it isn't rolled back if there is no room to trim.
                         try connections.write { try $0.endVisits(as: user, kinds) }
                         let isTrimmed = try connections.write { database in
                             let isTrimmed = try database.trim(to: sizeBytesMax, kinds)
@@ -68,9 +67,9 @@ final class Store: Sendable {
             })
     }
 
-    /// Opens a cache to read it while another process may write it.
+    /// Opens a cache for reading while another process may write it.
     ///
-    /// - Throws: `RoostError` with `unavailable` if another version has made it; `DatabaseError`.
+    /// - Throws: `RoostError` with `unavailable` if another version has created it; `DatabaseError`.
     static func openForReading(_ url: URL) throws -> DatabaseQueue {
         var configuration = Configuration()
         configuration.readonly = true
@@ -83,7 +82,7 @@ final class Store: Sendable {
 
     deinit { leave() }
 
-    /// The store doesn't have the file any more. Once that is said, it says it no more.
+    /// Removes the store from those that have the file. Calling it again does nothing.
     private func leave() {
         let isFirst = hasLeft.withLockedValue { left in
             defer { left = true }
@@ -97,7 +96,7 @@ final class Store: Sendable {
 
     /// Applies writes in one transaction, then notifies the live objects.
     ///
-    /// - Throws: `DatabaseError`; ``OpenFiles/BegunAfresh`` if another store of this process has made the positions wrong that were read.
+    /// - Throws: `DatabaseError`; ``OpenFiles/BegunAfresh`` if another store of this process has invalidated the positions that were read.
     func write(_ writes: [StoreWrite]) async throws {
         let (user, kinds, url, known, store) = (user, kinds, openURL, known, number)
         let beginning = NIOLockedValueBox<OpenFiles.Beginning?>(nil)
@@ -116,25 +115,25 @@ final class Store: Sendable {
         signals.signal(StoreChange(writes, kinds, introducing: introduced))
     }
 
-    /// Writes what no live object has to be told of.
+    /// Writes without notifying live objects.
     func change(_ body: @escaping @Sendable (Database) throws -> Void) async throws {
         try await gate.pass { try await connections.use { try await $0.write(body) } }
     }
 
-    /// Whether another store of this process has the file open too.
+    /// Whether another store of this process also has the file open.
     var isShared: Bool { OpenFiles.isShared(openURL) }
 
-    /// Writes the file anew without the gaps that deleted rows leave (``Database/pack()``).
+    /// Rewrites the file without the gaps left by deleted rows (``Database/pack()``).
     func pack() async throws {
         try await gate.pass { try await connections.use { try await $0.writeWithoutTransaction { try $0.pack() } } }
     }
 
-    /// - Throws: ``DamagedCache`` if the file is damaged; else what the query throws, and `DatabaseError`.
+    /// - Throws: ``DamagedCache`` if the file is damaged; otherwise the errors of the query, and `DatabaseError`.
     func read<Value: Sendable>(_ query: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         let number = replacementCount
         do {
             return try await connections.use { connection in
-                // A cache in memory has one connection. SQLite compiles each of its statements anew after it was made read-only for a query.
+                // A cache in memory has one connection. SQLite recompiles all its statements after it was made read-only for a query.
                 guard let queue = connection as? DatabaseQueue else { return try await connection.read(query) }
                 return try await queue.unsafeRead(query)
             }
@@ -146,10 +145,10 @@ final class Store: Sendable {
 
     private var replacementCount: Int { replacements.withLockedValue { $0 } }
 
-    /// A reader met damage.
+    /// A read found damage.
     struct DamagedCache: Error, CustomStringConvertible {
         let reason: any Error
-        /// How often the file had been replaced when the reader began.
+        /// How often the file had been replaced when the read began.
         fileprivate let number: Int
         var description: String { "\(reason)" }
     }
@@ -160,10 +159,10 @@ final class Store: Sendable {
         return try await read { try $0.savedState() }
     }
 
-    /// What begins afresh from now on may be missing in what is read.
+    /// Restarts from now on may be missing in what is read.
     private func readsPositions() { known.withLockedValue { $0 = OpenFiles.known(of: openURL) } }
 
-    /// The same at the start, with the overlays. A file that turns out to be damaged is replaced, and has none.
+    /// The same at the start, with the overlays. A file that is found damaged is replaced, and has none.
     func recoveredState() async throws -> (saved: SavedState, overlays: [ChannelID?: Overlay]) {
         func stored() async throws -> (saved: SavedState, overlays: [ChannelID?: Overlay]) {
             readsPositions()
@@ -178,19 +177,19 @@ final class Store: Sendable {
         }
     }
 
-    /// Replaces the file after a write or a read failed because it is damaged. After any other failure the file stays unchanged, and if it was
-    /// replaced since the read that failed began.
+    /// Replaces the file after a write or a read failed because of damage. The file stays unchanged after any other failure, and if it was replaced
+    /// since the failed read began.
     ///
     /// - Returns: Whether it was replaced.
-    /// - Throws: `RoostError` with `unavailable` while the files are let go of, since another process may have them; `DatabaseError` or `CocoaError` if neither
-    ///   the file nor a new one in its place can be used.
+    /// - Throws: `RoostError` with `unavailable` while the files are released, because another process may have them; `DatabaseError` or `CocoaError`
+    ///   if neither the file nor a new one in its place can be used.
     @discardableResult
     func recover(from failure: any Error) async throws -> Bool {
         let damage = failure as? DamagedCache
         let error = damage?.reason ?? failure
         guard DatabaseFile.meansDamage(error), damage?.number ?? replacementCount == replacementCount else { return false }
         try await gate.pass {
-            // Reads in the meantime find nothing.
+            // Reads meanwhile find nothing.
             let damaged = await connections.replace(with: try empty())
             replacements.withLockedValue { $0 += 1 }
             try? await Blocking.perform { try damaged.close() }
@@ -201,9 +200,9 @@ final class Store: Sendable {
         return true
     }
 
-    /// Lets go of the file, since the user logs out. From here on the store is an empty one in memory, and live objects show that.
+    /// Releases the file because the user logs out. From here on the store is an empty one in memory, and live objects show that.
     ///
-    /// - Throws: `DatabaseError` if the file can't be closed. Then the store goes on with it.
+    /// - Throws: `DatabaseError` if the file can't be closed. The store then keeps it.
     func letGo() async throws {
         let former = await connections.replace(with: try empty())
         do {
@@ -212,7 +211,7 @@ final class Store: Sendable {
             _ = await connections.replace(with: former)
             throw error
         }
-        // The app may keep the chat that is over, beside a new one.
+        // The app may keep the chat that has ended, beside a new one.
         leave()
         signals.end()
     }

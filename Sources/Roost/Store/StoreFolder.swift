@@ -1,19 +1,18 @@
 import Foundation
 
-/// The folder of a user's files, as a system keeps it from others.
+/// The folder of a user's files, protected as the system allows.
 enum StoreFolder {
-    /// Makes the folder where it is missing, and says how its files are to be kept.
+    /// Creates the folder if it is missing, and sets how its files are protected.
     ///
-    /// - Throws: What the file system throws.
+    /// - Throws: The errors of the file system.
     static func make(_ folder: URL) throws {
-        // Nobody else on this machine may read what is in it.
+        // No other user of this machine may read its content.
         try FileManager.default.createDirectory(
             at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         #if canImport(Darwin)
         try keepOutOfBackups(folder)
         #if !os(macOS)
-        // Files get the class of their folder. A message may come, or be sent, while the device is locked; before it was unlocked for the first
-        // time, nothing can be read.
+        // Files get the class of their folder. A message may arrive or be sent while the device is locked; before its first unlock, nothing can be read.
         try FileManager.default.setAttributes(
             [.protectionKey: FileProtectionType.completeUntilFirstUserAuthentication], ofItemAtPath: folder.path)
         #endif
@@ -21,7 +20,7 @@ enum StoreFolder {
     }
 
     #if canImport(Darwin)
-    /// The cache is fetched again. An outbox that comes back from a backup would send what was discarded since.
+    /// The cache is fetched again. An outbox restored from a backup would send operations that were discarded since.
     private static func keepOutOfBackups(_ folder: URL) throws {
         var values = URLResourceValues()
         values.isExcludedFromBackup = true

@@ -10,9 +10,9 @@ extension Store {
         return migrator
     }
 
-    /// Makes the tables unless they already match this version.
+    /// Creates the tables unless they already match this version.
     ///
-    /// A cache is never migrated to another schema, whether a kind of rows or a column was added: it is dropped, and fetched again.
+    /// A cache is never migrated to another schema, whether a kind of rows or a column was added: it is dropped and fetched again.
     static func prepare(_ database: Database, _ kinds: CachedRowKinds) throws {
         guard try !isPrepared(database, kinds) else { return }
         try makeTables(in: database, kinds)
@@ -26,7 +26,7 @@ extension Store {
         return try database.value("SELECT sql FROM cache_schema") == schema(kinds)
     }
 
-    /// Drops the cached data, and makes the tables again.
+    /// Drops the cached data and recreates the tables.
     static func makeTables(in database: Database, _ kinds: CachedRowKinds) throws {
         let tables = try String.fetchAll(
             database,
@@ -41,16 +41,16 @@ extension Store {
         try database.execute(sql: "INSERT INTO cache_schema (sql) VALUES (?)", arguments: [schema])
     }
 
-    /// The schema. Models are kept in columns (``CacheColumns``), with some more that are searched or sorted by; a few that are only read as a whole are JSON. Rows
-    /// of features have tables of their own. It ends with the names of permissions, which stored capabilities use: a version with other
+    /// The schema. Models are stored in columns (``CacheColumns``), with additional ones to search or sort by; a few that are only read as a whole
+    /// are JSON. Rows of features have their own tables. It ends with the names of permissions, which stored capabilities use: a version with other
     /// permissions fetches again.
     static func schema(_ kinds: CachedRowKinds) -> String {
         streams + Overlay.schema + Channel.cacheSchema + kinds.schema
             + "\n-- Permissions: \(Permission.allCases.map(\.rawValue).joined(separator: " "))"
     }
 
-    /// The visitor is the store that follows a channel of others (``StoreWrite/visit(_:_:)``); null for the user's own channels. The generation of a
-    /// position is another one after the channel began afresh, so that nobody reads on from rows of before.
+    /// The visitor is the store that follows a channel the user isn't a member of (``StoreWrite/visit(_:_:)``); null for the user's own channels. The
+    /// generation of a position changes when the channel starts over, so no reader continues from earlier rows.
     private static let streams = """
         CREATE TABLE state (id INTEGER PRIMARY KEY CHECK (id = 1), epoch TEXT, role TEXT, user_cursor INTEGER NOT NULL);
         INSERT INTO state (id, user_cursor) VALUES (1, 0);
