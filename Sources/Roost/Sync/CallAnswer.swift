@@ -1,14 +1,14 @@
 import RoostAPI
 
-/// The answer to a call of the app's: its frame, and what the machine has read of it already.
+/// The answer to one of the app's calls: its frame, and what the machine has already read of it.
 struct CallAnswer: Sendable {
     var bytes: [UInt8]
     /// The answer's value, if the machine had to know it.
     var value: (any Sendable)?
 
-    /// Returns the value, which is read of the frame only if the machine hasn't.
+    /// Returns the value, which is decoded from the frame only if the machine hasn't done so.
     ///
-    /// - Throws: What reading throws.
+    /// - Throws: The errors of decoding.
     func decoded<Value: Decodable & Sendable>(as type: Value.Type = Value.self) throws -> Value {
         if let value = value as? Value { return value }
         return try ReplyResult<Value>.decode(bytes)
@@ -16,10 +16,10 @@ struct CallAnswer: Sendable {
 }
 
 extension Sync {
-    /// How the answer to an operation is read that names users.
+    /// How to read the answer to an operation that names users.
     ///
-    /// It is read as a whole, on the machine's actor. Foundation goes through all of its text for a single member too: reading the users alone, and
-    /// everything again for the caller, would be more work in all, and a part of it would be done here anyway.
+    /// It is decoded as a whole, on the machine's actor. Foundation goes through all of its text even for a single member: decoding the users alone,
+    /// and everything again for the caller, would be more work overall, and part of it would be done here anyway.
     struct NamingAnswer: Hashable, Sendable {
         private let operation: any UserNaming.Type
 
@@ -31,7 +31,7 @@ extension Sync {
 
         func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(operation)) }
 
-        /// Returns what an answer has for the cache; nothing if it can't be read.
+        /// Returns the part of an answer that the cache needs; nothing if it can't be read.
         fileprivate func read(_ bytes: [UInt8]) -> CachedAnswer {
             func answer<Call: UserNaming>(to operation: Call.Type) -> CachedAnswer {
                 guard let value = try? ReplyResult<Call.Response>.decode(bytes) else { return .nothing }
@@ -41,7 +41,7 @@ extension Sync {
         }
     }
 
-    /// What an answer has for the cache, read once.
+    /// The part of an answer that the cache needs, read once.
     enum CachedAnswer {
         case nothing
         case channel(ChannelView, mayHaveJoined: Bool)
@@ -50,7 +50,7 @@ extension Sync {
         case users([UserSummary], of: any Sendable)
         case channels(Page<ChannelView>, exceptEnded: Set<ChannelID>)
         case watched(WatchedChannel)
-        /// The channel of the call is watched from now on all the same.
+        /// The answer can't be read, but the channel of the call is watched from now on.
         case unreadableWatch(ChannelID)
 
         init(_ effect: CacheEffect, _ bytes: [UInt8]) {

@@ -1,9 +1,9 @@
 import NIOConcurrencyHelpers
 
-/// Keeps an app's calls in the order in which they were made, whatever each of them has to wait for before it reaches the machine.
+/// Keeps an app's calls in the order in which they were made, whatever each waits for before it reaches the machine.
 ///
-/// A call takes its turn where it is made, without a wait in between; it waits for the turn to come; and it passes it on as soon as it is on its
-/// way. A turn that is let go of is passed on too, so that a call that fails holds up nobody; the next one still waits for all before it.
+/// A call takes its turn where it is made, without suspending first. It waits for the turn to come, and passes it on once it is under way. A turn
+/// that is released is passed on too, so a failed call blocks no other; the next one still waits for all before it.
 final class CallOrder: Sendable {
     private let last = NIOLockedValueBox<Gate?>(nil)
 
@@ -19,7 +19,7 @@ final class CallOrder: Sendable {
     /// One call's place in the order.
     final class Turn: Sendable {
         private struct State {
-            /// What it waits for; nil once that is open.
+            /// The gate that it waits for; nil once that is open.
             var previous: Gate?
             var isPassed = false
         }
@@ -34,10 +34,10 @@ final class CallOrder: Sendable {
 
         deinit { pass() }
 
-        /// Whether all earlier calls are on their way.
+        /// Whether all earlier calls are under way.
         var hasCome: Bool { state.withLockedValue { $0.previous }?.hasOpened ?? true }
 
-        /// Returns when all earlier calls are on their way.
+        /// Returns once all earlier calls are under way.
         ///
         /// - Throws: `CancellationError` if the task is cancelled before that.
         func comes() async throws {
@@ -47,11 +47,11 @@ final class CallOrder: Sendable {
 
         /// The same for a call that is made even if its task is cancelled.
         func comesInAnyCase() async {
-            // Nobody cancels this task.
+            // Nothing cancels this task.
             _ = try? await Task { try await comes() }.value
         }
 
-        /// Lets the next call go, once all earlier ones are on their way. Does nothing the second time.
+        /// Lets the next call go once all earlier ones are under way. Calling it again does nothing.
         func pass() {
             let (isFirst, previous) = state.withLockedValue { state in
                 defer { (state.isPassed, state.previous) = (true, nil) }
@@ -62,7 +62,7 @@ final class CallOrder: Sendable {
         }
     }
 
-    /// Opens once.
+    /// A gate that opens once.
     fileprivate final class Gate: Sendable {
         private struct State {
             var isOpen = false
@@ -76,7 +76,7 @@ final class CallOrder: Sendable {
         var hasOpened: Bool { state.withLockedValue { $0.isOpen } }
 
         func open() {
-            // One after another rather than each by the one before it, for there may be thousands.
+            // In a loop, not recursively: there may be thousands.
             var opening: Gate? = self
             while let gate = opening {
                 let (waiting, next) = gate.state.withLockedValue { state in
@@ -89,7 +89,7 @@ final class CallOrder: Sendable {
             }
         }
 
-        /// Opens another gate when this one is open.
+        /// Opens another gate once this one is open.
         func opens(_ next: Gate) {
             let isOpen = state.withLockedValue { state in
                 if !state.isOpen { state.next = next }
@@ -98,7 +98,7 @@ final class CallOrder: Sendable {
             if isOpen { next.open() }
         }
 
-        /// Returns when it is open. One call waits for a gate: the next one.
+        /// Returns once it is open. Only one call waits for a gate: the next one.
         ///
         /// - Throws: `CancellationError` if the task is cancelled before that.
         func isOpen() async throws {
@@ -106,7 +106,7 @@ final class CallOrder: Sendable {
                 try await withCheckedThrowingContinuation { continuation in
                     let result: Result<Void, any Error>? = state.withLockedValue { state in
                         if state.isOpen { return .success(()) }
-                        // It may have been cancelled on its way here, before there was something to cancel.
+                        // The task may have been cancelled before there was a continuation to resume.
                         if Task.isCancelled { return .failure(CancellationError()) }
                         state.waiting = continuation
                         return nil

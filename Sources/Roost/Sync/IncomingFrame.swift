@@ -1,10 +1,10 @@
 import Foundation
 import RoostAPI
 
-/// A frame from the server, read without insisting on what this version doesn't know.
+/// A frame from the server, read leniently about what this version doesn't know.
 ///
-/// A server may be newer than an app. An unknown event kind, a row with a value that this version can't read or an unknown error
-/// code must never stop the stream, so each row is read for itself and those that can't be are counted and left out.
+/// A server may be newer than an app. An unknown event kind, a row with a value that this version can't read or an unknown error code must never stop
+/// the stream, so each row is read separately, and unreadable rows are counted and left out.
 struct IncomingFrame: Decodable {
     var reply: Int64?
     var error: RoostError?
@@ -13,7 +13,7 @@ struct IncomingFrame: Decodable {
     var unwatched: UnwatchedFrame.Unwatched?
     var readingEnded: ReadingEndedFrame.ReadingEnded?
     var event: IncomingEvent?
-    /// Nil also for one that this version can't read.
+    /// Nil also for a signal that this version can't read.
     var signal: Signal?
 
     /// The part of the server's welcome that the client needs.
@@ -21,10 +21,10 @@ struct IncomingFrame: Decodable {
         var user: UserID
         /// The user's role in the app; nil for a role that this version doesn't know.
         var role: AppRole?
-        /// Nil of a server that has no name.
+        /// Nil from a server without a name.
         var server: String?
         var epoch: String
-        /// The server's clock; nil of a server that doesn't tell it.
+        /// The server's clock; nil from a server that doesn't send it.
         var now: Timestamp?
         var pingIntervalSeconds: Int
 
@@ -69,7 +69,7 @@ struct IncomingFrame: Decodable {
         self = try JSONDecoder(reading: kinds).decode(Self.self, from: Data(bytes))
     }
 
-    /// Reads a reply or an event, as nearly all frames are. The result of a reply, with which the frame ends, is read by whoever knows its type.
+    /// Reads a reply or an event, which nearly all frames are. The result of a reply, with which the frame ends, is read by the caller that knows its type.
     init?(plainly bytes: [UInt8], _ kinds: RowKinds) {
         var json = PlainJSON(bytes)
         var (kind, actor, stream, seq, after): (String?, UserID?, String?, Seq?, Seq?)
@@ -110,17 +110,17 @@ struct IncomingFrame: Decodable {
     }
 }
 
-/// An event, whatever its kind: the rows say what to store, so the kind needs no understanding. It is only told to the app.
+/// An event of any kind: the rows say what to store, so the kind needn't be understood. It is only passed to the app.
 struct IncomingEvent: Decodable {
     var kind: String
-    /// Who made the change; nil if that isn't told.
+    /// The user who made the change; nil if that isn't sent.
     var actor: UserID?
     var stream: StreamID
     var seq: Seq
     /// The position that it follows, if that isn't the one before `seq`.
     var after: Seq?
     var rows: LenientRows
-    /// Whether it came as a new message alone, from which the channel's counters follow (``EventFrame``).
+    /// Whether it arrived as a new message alone, from which the channel's counters follow (``EventFrame``).
     var isMessageAlone: Bool
     /// Whether this connection watched the channel when the event was sent to it.
     var isWatched: Bool
@@ -138,7 +138,7 @@ struct IncomingEvent: Decodable {
         (self.after, self.rows, self.isMessageAlone, self.isWatched) = (after, rows, isMessageAlone, isWatched)
     }
 
-    /// A new message that came alone.
+    /// A new message that arrived alone.
     init(_ message: IncomingMessage, isWatched: Bool) {
         self.init(
             kind: Event.Kind.messageNew.rawValue, actor: message.sender, stream: message.stream, seq: message.seq,
@@ -147,7 +147,7 @@ struct IncomingEvent: Decodable {
 
     init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
-        // Nothing that is stored depends on it, so that one that can't be read loses nothing else.
+        // Nothing stored depends on it: if it can't be read, nothing else is lost.
         let isWatched = (try? container.decodeIfPresent(Bool.self, forKey: .watching)) ?? false
         if container.contains(.message) {
             self.init(try container.decode(IncomingMessage.self, forKey: .message), isWatched: isWatched)
@@ -214,7 +214,7 @@ extension IncomingResumption: PlainAnswer {
     }
 }
 
-/// An answer that is read without Foundation where it is written plainly: one that has thousands of rows.
+/// An answer that is read without Foundation if it is plain JSON: one with thousands of rows.
 protocol PlainAnswer: Decodable {
     init?(plainly json: inout PlainJSON, _ kinds: RowKinds)
 }
@@ -257,7 +257,7 @@ private struct LenientError: Decodable {
 
     init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
-        /// A field that is absent, or can't be read, takes none of the others along.
+        /// A field that is absent or can't be read doesn't affect the others.
         func field<Value: Decodable>(_ key: CodingKeys) -> Value? { try? container.decodeIfPresent(Value.self, forKey: key) }
         let code = try container.decode(String.self, forKey: .code)
         let message = field(.message) ?? "The server refused."
@@ -267,7 +267,7 @@ private struct LenientError: Decodable {
         if let known = RoostError.Code(rawValue: code) {
             error.code = known
         } else {
-            // A refusal that this version doesn't know is a final one, for trying it again unchanged would be guesswork, unless the server says when to.
+            // An unknown refusal counts as final, because retrying unchanged would be guesswork, unless the server says when to retry.
             error.code = error.retryAfterMilliseconds == nil ? .notPermitted : .unavailable
             (error.message, error.rule) = ("\(message) (\(code))", code)
         }

@@ -1,7 +1,7 @@
 import Foundation
 import RoostAPI
 
-/// Rows of which those that can't be read are left out and described.
+/// Rows, without those that can't be read, which are described.
 struct LenientRows: Decodable {
     var rows = Rows()
     /// The problem of each row that was left out.
@@ -21,16 +21,15 @@ struct LenientRows: Decodable {
         rows.capabilities = permissions(.capabilities, in: container)
     }
 
-    /// Reads the rows of an answer that has them among its own members. What has the name of one of these isn't a row, whatever else rows are
-    /// called.
+    /// Reads the rows of an answer that has them among its own members. A member named by one of these keys isn't a row, whatever rows are called.
     init<Key: CodingKey & CaseIterable>(from decoder: any Decoder, beside keys: Key.Type) throws {
         let container = try decoder.container(keyedBy: RowKey.self)
         let names = Set(keys.allCases.map(\.stringValue))
         for kind in RowKinds.known(to: decoder).all where !names.contains(kind.kind) { read(kind, in: container) }
     }
 
-    /// Reads rows that are written plainly, and has Foundation read each that isn't. Returns nil if one can't be read, or the object around them
-    /// isn't plain: then Foundation reads the frame, and says what is wrong.
+    /// Reads plain JSON rows directly, and others with Foundation. Returns nil if one can't be read or the object around them isn't plain:
+    /// Foundation then reads the frame and reports what is wrong.
     init?(plainly json: inout PlainJSON, _ kinds: RowKinds) {
         let isPlain = json.members { key, json in
             switch key {
@@ -68,7 +67,7 @@ struct LenientRows: Decodable {
         return isRead
     }
 
-    /// Reads one value, or passes `null`. Returns whether it could; not where the key comes twice.
+    /// Reads one value, or skips `null`. Returns whether it could; false if the key is repeated.
     private static func read<Value: Decodable>(
         _ json: inout PlainJSON, into place: inout Value?, plainly: (inout PlainJSON) -> Value?
     ) -> Bool {
@@ -112,7 +111,7 @@ struct LenientRows: Decodable {
         _ type: Row.Type, _ key: RowKey, in container: KeyedDecodingContainer<RowKey>
     ) -> [Row]? {
         guard let attempts = one([Attempt<Row>].self, key, in: container) else { return nil }
-        // A key path of a generic type is made anew whenever it is used.
+        // A key path of a generic type is created again each time it is used.
         for attempt in attempts { if let problem = attempt.problem { problems.append("\(key.stringValue): \(problem)") } }
         return attempts.compactMap { $0.row }
     }

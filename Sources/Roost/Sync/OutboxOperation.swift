@@ -1,9 +1,9 @@
 import RoostAPI
 
-/// An operation that the outbox keeps until the server has taken or refused it.
+/// An operation that the outbox keeps until the server has accepted or refused it.
 enum OutboxOperation: Hashable, Sendable {
     case send(SendMessage)
-    /// The client id is that of a message on its way, whose id isn't known yet.
+    /// The client id is that of a pending message, whose id isn't known yet.
     case edit(EditMessage, of: ClientID? = nil)
     case delete(DeleteMessage, of: ClientID? = nil)
     case deleteMany(DeleteMessages)
@@ -46,7 +46,7 @@ enum OutboxOperation: Hashable, Sendable {
         }
     }
 
-    /// The channel in whose queue it waits; nil for the queue of those that belong to none.
+    /// The channel in whose queue it waits; nil for the queue of operations without a channel.
     var channel: ChannelID? {
         switch self {
         case .send(let operation): operation.channel
@@ -73,7 +73,7 @@ enum OutboxOperation: Hashable, Sendable {
     /// The message that it sends.
     var sent: SendMessage? { if case .send(let operation) = self { operation } else { nil } }
 
-    /// What it says that the user has begun to write.
+    /// The draft that it saves.
     var draft: SetDraft? { if case .draft(let operation) = self { operation } else { nil } }
 
     /// The messages that it changes.
@@ -99,7 +99,7 @@ enum OutboxOperation: Hashable, Sendable {
         }
     }
 
-    /// Whether it takes a message from everybody.
+    /// Whether it deletes a message for everyone.
     var isDeletion: Bool {
         switch self {
         case .delete, .deleteMany, .purge: true
@@ -107,7 +107,7 @@ enum OutboxOperation: Hashable, Sendable {
         }
     }
 
-    /// Whether it brings a message back.
+    /// Whether it restores a message.
     var isUndeletion: Bool { if case .undelete = self { true } else { false } }
 
     var isVisibility: Bool {
@@ -119,11 +119,11 @@ enum OutboxOperation: Hashable, Sendable {
 
     /// Whether the server remembers by a key that it was carried out. A message has its client id for that.
     ///
-    /// Reading needs one too, since another device may mark messages as unread meanwhile: the same mark once more would undo that. And a repeated draft
-    /// would replace what was written on another device since.
+    /// Reading needs a key too, because another device may mark messages as unread meanwhile: repeating the mark would undo that. And a repeated
+    /// draft would replace what was written on another device since.
     var takesKey: Bool { if case .send = self { false } else { true } }
 
-    /// Whether an app asks for it so often that its keys would use up those that the server keeps of a user (``KeyAllowance``).
+    /// Whether an app requests it so often that its keys would use up those the server keeps for a user (``KeyAllowance``).
     var comesOften: Bool {
         switch self {
         case .read, .draft: true
@@ -131,13 +131,13 @@ enum OutboxOperation: Hashable, Sendable {
         }
     }
 
-    /// What is left of it in another history of the server, in which other messages have the places that it names: the user may not have seen them. Nil for
-    /// nothing.
+    /// What remains of it in another history of the server, where the seqs that it names belong to other messages: the user may not have seen them.
+    /// Nil if nothing remains.
     var inOtherHistory: OutboxOperation? {
         switch self {
         case .read, .unread, .reset: return nil
         case .hide(var operation):
-            // The channel is hidden all the same.
+            // The channel is hidden anyway.
             if isConcealing { operation.hidePreviousMessages = nil }
             operation.upTo = nil
             return .hide(operation)
@@ -145,7 +145,7 @@ enum OutboxOperation: Hashable, Sendable {
         }
     }
 
-    /// Whether it mutes the channel for the user, or ends that.
+    /// Whether it mutes the channel's notifications for the user, or unmutes them.
     var isMuting: Bool {
         switch self {
         case .mute, .unmute: true
@@ -153,7 +153,7 @@ enum OutboxOperation: Hashable, Sendable {
         }
     }
 
-    /// Whether it goes before a message that waits for the end of its refusal: it is about the user's own membership, and says the same before the message
+    /// Whether it overtakes a message that waits for its refusal to end: it concerns the user's own membership, and means the same before the message
     /// as after it.
     var overtakesRefused: Bool {
         switch self {
@@ -162,19 +162,18 @@ enum OutboxOperation: Hashable, Sendable {
         }
     }
 
-    /// Whether it goes before messages, but before nothing else that waits behind them: not before a change of a message that it would conceal, nor
-    /// before what it would take back.
+    /// Whether it overtakes messages, but nothing else queued after them: no change of a message that it would conceal, and nothing that it would revert.
     var overtakesMessagesOnly: Bool {
         switch self {
         case .unhide: true
-        // With a seq they leave the message out, whenever it comes.
+        // With a seq they leave the message out, whenever it arrives.
         case .hide(let operation): operation.upTo != nil
         case .reset(let operation): operation.upTo != nil
         default: false
         }
     }
 
-    /// Whether it means nothing once the user isn't a member any more.
+    /// Whether it is meaningless once the user is no longer a member.
     var endsWithMembership: Bool {
         switch self {
         case .read, .draft: true
@@ -182,7 +181,7 @@ enum OutboxOperation: Hashable, Sendable {
         }
     }
 
-    /// The same change of a message whose id is known by now.
+    /// The same change of a message whose id is now known.
     func resolved(_ message: MessageID) -> OutboxOperation {
         switch self {
         case .edit(var operation, _):
@@ -195,7 +194,7 @@ enum OutboxOperation: Hashable, Sendable {
         }
     }
 
-    /// The same change of a message that is on its way once more. Other changes than these name stored messages alone.
+    /// The same change of a message that is pending again. All other changes name only stored messages.
     func unresolved(_ client: ClientID) -> OutboxOperation {
         switch self {
         case .edit(let operation, _): .edit(operation, of: client)
@@ -208,14 +207,14 @@ enum OutboxOperation: Hashable, Sendable {
 /// A message as a change names it.
 enum ChangedMessage: Hashable, Sendable {
     case stored(MessageID)
-    /// On its way.
+    /// Pending.
     case sent(ClientID)
 
     init(_ message: MessageID, _ client: ClientID?) { self = client.map(Self.sent) ?? .stored(message) }
 }
 
 extension EditMessage {
-    /// This edit with what a later one replaces.
+    /// This edit, with what a later one replaces.
     func followed(by later: EditMessage) -> EditMessage {
         var both = self
         both.text = later.text ?? text
@@ -236,54 +235,54 @@ struct OutboxPlace: Hashable, Comparable, Sendable {
     static func < (first: OutboxPlace, second: OutboxPlace) -> Bool { (first.number, first.id) < (second.number, second.id) }
 }
 
-/// An operation on its way to the server.
+/// A pending operation.
 struct OutboxItem: Hashable, Sendable {
-    /// Names it in this device's outbox; drawn at random.
+    /// Identifies it in this device's outbox; random.
     var id: Int64
-    /// Its place in the order of sending. Higher numbers were asked for later.
+    /// Its place in the order of sending. Higher numbers were requested later.
     var number: Int64
     var operation: OutboxOperation
     var createdAt: Timestamp
-    /// When it was first sent, by the server's clock: from then on the server may have it. Nil while it can't.
+    /// When it was first sent, by the server's clock: from then on the server may have it. Nil while the server can't have it.
     var firstSentAt: Timestamp?
     /// The server that it is for; nil if none was known.
     var server: String?
     /// Why the server refused it. Nil while it is still to be sent.
     var failure: RoostError?
-    /// Whether the refusal ends by itself, and it is sent again then.
+    /// Whether the refusal ends by itself, after which it is sent again.
     var isWaiting = false
-    /// How far this device had followed the channel when a hiding was asked for that conceals the messages so far.
+    /// How far this device had followed the channel when a hiding was requested that conceals the messages so far.
     var concealedSeq: Seq?
-    /// The server's history in which it was asked for, and in which the places are that it names; nil if none was known.
+    /// The server's history in which it was requested, and to which the seqs that it names belong; nil if none was known.
     var epoch: String?
 
     var channel: ChannelID? { operation.channel }
 
-    /// Its place among others. Two clients of one folder may have given the same number.
+    /// Its place among others. Two clients of one folder may have used the same number.
     var place: OutboxPlace { OutboxPlace(number: number, id: id) }
 
-    /// The sender's own name of the message that it sends.
+    /// The sender's own key of the message that it sends.
     var message: MessageKey? { operation.sent.map { MessageKey(channel: $0.channel, clientId: $0.clientId) } }
 
-    /// Whether the server refused it for good.
+    /// Whether the server's refusal is final.
     var isRefused: Bool { failure != nil && !isWaiting }
 
-    /// Whether it is for another server than the one that operations are sent to.
+    /// Whether it is for a server other than the one that operations are sent to.
     func isForAnother(than server: String?) -> Bool {
         guard let meant = self.server, let server else { return false }
         return meant != server
     }
 
-    /// Whether the server can't have it: it can still be changed, or taken away without a trace.
+    /// Whether the server can't have it: it can still be changed, or removed without a trace.
     var isUnsent: Bool { firstSentAt == nil || failure != nil }
 
-    /// From now on the server may have it. The first of two chats that send it says since when; after a refusal it is another attempt.
+    /// Notes that the server may have it from now on. The first of two chats that send it sets the time; after a refusal it is a new attempt.
     mutating func beginSending(at time: Timestamp, to server: String?) {
         firstSentAt = isUnsent ? time : firstSentAt
         (self.server, failure, isWaiting) = (server, nil, false)
     }
 
-    /// The name by which the server knows a repetition. A message has its client id.
+    /// The key by which the server recognises a repetition. A message has its client id.
     var key: IdempotencyKey? {
         guard operation.takesKey, let firstSentAt else { return nil }
         return IdempotencyKey(madeAt: firstSentAt, random: UInt64(bitPattern: id))

@@ -1,55 +1,55 @@
 import RoostAPI
 
-/// The operations of one channel that are on their way, or those of no channel.
+/// The pending operations of one channel, or those without a channel.
 struct OutboxQueue: Hashable, Sendable {
     private(set) var items: [Int64: OutboxItem] = [:]
-    /// Those to be sent, in their order: without refused ones, and those for another server.
+    /// Those to send, in order: without refused ones and those for another server.
     private var order: ArraySlice<OutboxPlace> = []
     /// The messages.
     private(set) var messages: [ClientID: Int64] = [:]
     /// Those that change a message.
     private var changes: [ChangedMessage: Set<Int64>] = [:]
-    /// The messages among these whose ids are known, in the order of the ids.
+    /// The changed messages whose ids are known, in the order of the ids.
     private var changedMessages: [MessageID] = []
-    /// Everything else: few, since of most only the last one counts.
+    /// All other operations: few, because for most only the last one counts.
     private var remaining: Set<Int64> = []
-    /// Operations that aren't in the file yet as they are, with the number of writes that are awaited.
+    /// Operations whose current state isn't in the file yet, with the number of awaited writes.
     private var unwritten: [Int64: Int] = [:]
-    /// Those among them that the file doesn't have at all.
+    /// Those that aren't in the file at all.
     private var new: Set<Int64> = []
 
-    /// One that is sent a little later, with the next ones going before it: the draft that the user types at this moment.
+    /// The operation that is sent a little later, after the next ones: the draft that the user is typing.
     private(set) var held: Int64?
 
-    /// The one that the server is asked for right now.
+    /// The operation in flight.
     var inFlight: Int64?
-    /// The one that is sent once its row says that the server may have it.
+    /// The operation that is sent once its row says that the server may have it.
     var noting: Int64?
-    /// Whether the server may have that one already.
+    /// Whether the server may already have that one.
     var notesAgain = false
-    /// The last one that this chat has begun to send, by the file: one that only one of several chats may send, it sends.
+    /// The last operation that this chat has begun to send, according to the file: one that only a single chat may send is sent by this one.
     var begun: Int64?
-    /// The one that is sent without a key on this connection: the server keeps no more keys of this user, or it is one of very many (``KeyAllowance``).
+    /// The operation that is sent without a key on this connection: the server keeps no more keys for this user, or it is one of very many (``KeyAllowance``).
     var withoutKey: Int64?
-    /// Whether a refusal that may pass is being waited out.
+    /// Whether the queue waits for a temporary refusal to end.
     var isWaiting = false
-    /// When that is over, as far as is known.
+    /// When that wait ends, as far as is known.
     var waitsUntil: Timestamp?
-    /// Whether it is one of the first operation alone, which has an end.
+    /// Whether the refusal concerns the first operation alone, and has an end.
     var letsOthersPass = false
-    /// Times that the server answered the first one with `internal_error`.
+    /// How often the server answered the first one with `internal_error`.
     var internalErrors = 0
-    /// Retries in a row.
+    /// Consecutive retries.
     var retries = 0
 
     var isEmpty: Bool { items.isEmpty }
-    /// Whether one would be sent at once.
+    /// Whether a new operation would be sent at once.
     var isIdle: Bool { order.isEmpty && !isWaiting && inFlight == nil }
 
-    /// Everything but messages and their changes, in order.
+    /// Everything except messages and their changes, in order.
     var others: [OutboxItem] { inOrder(remaining) }
 
-    /// What is neither being written nor sent, in order.
+    /// The operations that are neither being written nor sent, in order.
     var resting: [OutboxItem] {
         items.values.filter { unwritten[$0.id] == nil && $0.id != inFlight && $0.id != noting }.sorted { $0.place < $1.place }
     }
@@ -59,23 +59,23 @@ struct OutboxQueue: Hashable, Sendable {
 
     /// The operations that change the newest of the changed messages: the newest message of the channel, if it is one of them.
     var newestChanges: [OutboxItem] { changedMessages.suffix(Self.newestMax).flatMap { changes(of: .stored($0)) } }
-    /// Some more than one, since the server may not have the newest ones any more.
+    /// More than one, because the server may no longer have the newest ones.
     private static let newestMax = 8
 
     private func inOrder(_ ids: Set<Int64>) -> [OutboxItem] {
         ids.isEmpty ? [] : ids.compactMap { items[$0] }.sorted { $0.place < $1.place }
     }
 
-    /// The operation to send next, unless one is under way.
+    /// The operation to send next, unless one is in flight.
     var next: OutboxItem? {
         guard inFlight == nil, noting == nil, let first = order.first else { return nil }
         if isWaiting { return letsOthersPass ? overtaking : nil }
         return unwritten[first.id] == nil ? items[first.id] : nil
     }
 
-    /// What goes before a message that waits for the end of its refusal: a silence of hours isn't one for whoever reads, or leaves.
+    /// The operation that overtakes a message waiting for its refusal to end: a silence of hours must not delay reading or leaving.
     private var overtaking: OutboxItem? {
-        // What waits for the end of a refusal itself overtakes nothing.
+        // An operation that itself waits for a refusal to end overtakes nothing.
         others.first {
             $0.operation.overtakesRefused && !$0.isWaiting && unwritten[$0.id] == nil && isInOrder($0.place)
                 && (!$0.operation.overtakesMessagesOnly || isBehindMessagesOnly($0.place))
@@ -86,7 +86,7 @@ struct OutboxQueue: Hashable, Sendable {
         order[..<index(of: place)].allSatisfy { items[$0.id]?.operation.sent != nil }
     }
 
-    /// Puts an operation in its place, or another state of it.
+    /// Inserts an operation in its place, or replaces its state.
     ///
     /// - Parameter server: The server that operations are sent to.
     mutating func put(_ item: OutboxItem, for server: String?) {
@@ -128,10 +128,10 @@ struct OutboxQueue: Hashable, Sendable {
         return item
     }
 
-    /// Holds an operation back that is about to be put here.
+    /// Holds back an operation that is about to be put here.
     mutating func hold(_ id: Int64) { held = id }
 
-    /// Lets the one that is held back go.
+    /// Releases the operation that is held back.
     mutating func release(for server: String?) {
         guard let item = held.flatMap({ items[$0] }) else { return }
         held = nil
@@ -143,7 +143,7 @@ struct OutboxQueue: Hashable, Sendable {
         if isNew { new.insert(id) }
     }
 
-    /// Whether an operation isn't in the file yet as it is.
+    /// Whether an operation's current state isn't in the file yet.
     func isBeingWritten(_ id: Int64) -> Bool { unwritten[id] != nil }
 
     mutating func endWriting(_ id: Int64) {
@@ -152,15 +152,15 @@ struct OutboxQueue: Hashable, Sendable {
         unwritten[id] = count > 1 ? count - 1 : nil
     }
 
-    /// No write is awaited any more.
+    /// Stops awaiting writes.
     ///
-    /// - Returns: The operations that the file doesn't have.
+    /// - Returns: The operations that aren't in the file.
     mutating func cancelWriting() -> [OutboxItem] {
         defer { (unwritten, new) = ([:], []) }
         return inOrder(new)
     }
 
-    /// The row of the one that was to be sent couldn't be written: the server doesn't have it, unless it had it before.
+    /// The row of the operation to send couldn't be written: the server doesn't have it, unless it had it before.
     mutating func cancelNoting() {
         if let noting, !notesAgain { items[noting]?.firstSentAt = nil }
         noting = nil
@@ -210,9 +210,9 @@ struct OutboxQueue: Hashable, Sendable {
 }
 
 extension [MessageID] {
-    /// Where a message is in an ascending list, or belongs.
+    /// The index of a message in an ascending list, or where it belongs.
     fileprivate func firstIndex(from message: MessageID) -> Int {
-        // A new one is the last, mostly.
+        // A new one is mostly the last.
         guard let last, last >= message else { return endIndex }
         var (low, high) = (startIndex, endIndex)
         while low < high {

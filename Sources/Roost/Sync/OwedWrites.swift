@@ -1,15 +1,16 @@
-/// Writes that the outbox file has refused so far, for a full disk, say, and that nobody waits for. They go before the next write.
+/// Writes that the outbox file has refused so far, for example because the disk is full, and that no caller waits for. They precede the next write.
 ///
-/// What the server has carried out is removed, and what follows from its answer is put with that: one without the other would lose changes behind a message.
+/// What the server has carried out is removed together with the writes that follow from its answer: one without the other would lose changes queued
+/// after a message.
 struct OwedWrites: Sendable {
     /// Removals, and servers that were met, in their order.
     private var others: [OutboxWrite] = []
-    /// Operations as they are by now.
+    /// The current states of operations.
     private var states: [Int64: State] = [:]
 
     private struct State {
         var item: OutboxItem
-        /// Whether what it asks for is another too.
+        /// Whether its content has changed too.
         var hasContent: Bool
     }
 
@@ -30,15 +31,15 @@ struct OwedWrites: Sendable {
             states[id] = nil
             others.append(write)
         case .server: others.append(write)
-        // What couldn't be noted isn't sent, and whoever waits for an operation, or a change of one, is told that it wasn't kept.
+        // What couldn't be noted isn't sent, and callers that wait for an operation, or a change of one, get an error.
         case .put, .sending, .change: break
         }
     }
 
-    /// Keeps the removals and the servers alone.
+    /// Keeps only the removals and the servers.
     mutating func dropItems() { states = [:] }
 
-    /// Makes of what is in the file what it would be with these writes.
+    /// Changes an outbox read from the file to what it would be with these writes.
     func apply(to saved: inout SavedOutbox) {
         let removed = removed
         saved.items.removeAll { removed.contains($0.id) }

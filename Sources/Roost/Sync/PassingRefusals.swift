@@ -1,14 +1,14 @@
 import RoostAPI
 
-/// Refusals in a row that pass by themselves: those of a busy server, say.
+/// Consecutive refusals that end by themselves, such as those of a busy server.
 struct PassingRefusals: Hashable, Sendable {
     private var count = 0
     private var internalErrors = 0
 
-    /// Counts one more refusal.
+    /// Counts a refusal.
     ///
-    /// - Returns: How long to wait before the server is asked again: as long as it says, and longer from one time to the next. Nil if it refuses for
-    ///   good, which many internal errors are taken for too.
+    /// - Returns: How long to wait before asking the server again: at least as long as it says, and longer each time. Nil if the refusal is final,
+    ///   which many internal errors count as too.
     mutating func pause(after error: RoostError, _ settings: Sync.Settings) -> Duration? {
         if error.code == .internalError { internalErrors += 1 }
         guard error.isRetryable, internalErrors < settings.internalErrorsMax else { return nil }

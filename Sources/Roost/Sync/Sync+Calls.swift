@@ -1,13 +1,13 @@
 import RoostAPI
 
-/// An operation whose answer the cache takes in. Its conformance is in its feature's folder.
+/// An operation whose answer updates the cache. Its conformance is in its feature's folder.
 protocol CachedOperation: Operation {
     var cacheEffect: Sync.CacheEffect { get }
 }
 
-/// An operation whose answer names users, whom the cache takes in. The answer is read once, for them and for the caller.
+/// An operation whose answer names users, who are cached. The answer is read once, for the cache and for the caller.
 protocol UserNaming: CachedOperation {
-    /// What an answer has for lists to show of users.
+    /// The summaries of users in an answer.
     static func users(in answer: Response) -> [UserSummary]
 }
 
@@ -18,14 +18,14 @@ extension UserNaming {
 extension Sync {
     /// The purpose of a call.
     enum Purpose: Hashable, Sendable {
-        /// With whether it may change something that events tell of without saying where it comes from.
+        /// With whether it may change something that events report without naming their origin.
         case app(CallToken, CacheEffect, mayChange: Bool)
         case resume
         case watch(ChannelID)
         case unwatch
-        /// A call that may have channels watched, and for whose answer nobody waits any more.
+        /// A call that may have begun watches, and whose answer is no longer awaited.
         case watchGivenUp(CacheEffect)
-        /// The caller waits for the beginning; nobody waits for a renewal.
+        /// The caller waits for the start; no caller waits for a renewal.
         case startReading(ChannelID, CallToken?)
         case stopReading(ChannelID)
         case send(Int64, of: ChannelID?, isMessage: Bool)
@@ -37,23 +37,23 @@ extension Sync {
     /// A reply's effect on the cache.
     enum CacheEffect: Hashable, Sendable {
         case nothing
-        /// A channel that the user is a member of by it, and that is followed from now on.
+        /// A channel that the user becomes a member of through the call, and that is followed from now on.
         case membership
         /// A channel, whether the user is a member or not.
         case channel
-        /// What lists show of users.
+        /// Summaries of users.
         case users(in: NamingAnswer)
         /// Invitations with the summaries of their channels.
         case invitations
-        /// The channel of the answer is watched from now on, which may have been asked for by another of its names.
+        /// The channel of the answer is watched from now on. It may have been requested by another of its names.
         case watch(ChannelID)
         /// A live object watches the channel from now on.
         case hold(Int64)
-        /// None: only others are told.
+        /// None: only others are notified.
         case arrival
-        /// A channel that was to be watched, and isn't any more.
+        /// A channel that was to be watched, and no longer is.
         case watchEnded
-        /// Channels are watched from now on, those that the user may watch, without those that aren't to be any more.
+        /// Channels that the user may watch are watched from now on, except those that no longer should be.
         case watchAll(except: Set<ChannelID>)
 
         init(_ operation: any Operation) { self = (operation as? any CachedOperation)?.cacheEffect ?? .nothing }
@@ -62,7 +62,7 @@ extension Sync {
     mutating func call(_ operation: any Operation, for token: CallToken) {
         if let operation = operation as? UnwatchChannel {
             let isHeld = unwatch(operation.channel)
-            // A watch has ended with its connection, and the next one doesn't begin this one again.
+            // A watch has ended with its connection, and the next connection doesn't renew this one.
             guard isAuthenticated, !isHeld else { return emit(.reply(token, .success(Self.done))) }
         }
         guard isAuthenticated else {
@@ -78,7 +78,7 @@ extension Sync {
 
     mutating func cancel(_ token: CallToken) {
         for (place, load) in loads where load.waiting.contains(token) {
-            // The page is stored when it comes; only nobody waits for it any more.
+            // The page is stored when it arrives; only the caller no longer waits for it.
             loads[place]?.waiting.removeAll { $0 == token }
         }
         for channel in readingRetries.keys { readingRetries[channel]?.waiting.removeAll { $0 == token } }
@@ -94,7 +94,7 @@ extension Sync {
         emit(.reply(token, .failure(RoostError(.notConnected, "The call was cancelled."))))
     }
 
-    /// Whether the answer that a caller waits for is still to come. Else it is on its way to them.
+    /// Whether the answer that a caller waits for is still to come. Otherwise it is being delivered.
     func isStillToAnswer(_ token: CallToken) -> Bool {
         let isAsked = calls.values.contains { purpose in
             switch purpose {
@@ -107,15 +107,15 @@ extension Sync {
             || readingRetries.values.contains { $0.waiting.contains(token) }
     }
 
-    /// Sends a call and remembers the purpose of its reply. One that can't be sent is refused here, and the connection goes on.
+    /// Sends a call and remembers the purpose of its reply. A call that can't be sent is refused here, and the connection continues.
     ///
-    /// - Parameter ahead: Whether it goes out before what is stored.
+    /// - Parameter ahead: Whether it is sent before rows are stored.
     mutating func send(_ operation: any Operation, for purpose: Purpose, key: IdempotencyKey? = nil, ahead: Bool = false) {
         lastCall += 1
         do {
             let frame = try Self.frame(operation, number: lastCall, key)
             guard frame.count <= settings.outgoingSizeBytesMax else {
-                // Sent, it would end the connection, and again on each one that follows.
+                // If sent, it would end the connection, and each one that follows.
                 return finish(purpose, with: .failure(tooLong(operation, frame.count)))
             }
             calls[lastCall] = purpose
@@ -141,7 +141,7 @@ extension Sync {
     }
 
     mutating func reply(_ number: Int64, _ error: RoostError?, _ bytes: [UInt8]) {
-        // A reply without a caller came too late: its call timed out or was cancelled.
+        // A reply without a caller is late: its call timed out or was cancelled.
         guard let purpose = calls.removeValue(forKey: number) else { return }
         emit(.cancelTimer(.call(number)))
         finish(purpose, with: error.map(Result.failure) ?? .success(bytes))
@@ -172,7 +172,7 @@ extension Sync {
             reply(token, bytes, answer)
             endUnwantedWatches()
         case (.app(let token, let effect, _), .failure):
-            // Asked again, it was watching: the server goes on with that.
+            // If it was asked again, it was watching already, and the server continues that.
             if case .hold(let holder) = effect, let channel = watchHolders.removeValue(forKey: holder) {
                 endingWatches.insert(channel)
             }
@@ -196,13 +196,13 @@ extension Sync {
 
     // MARK: Answers before what was missed
 
-    /// An answer with a channel that can't be followed as it says before what was missed is there: the streams belong to one moment.
+    /// An answer with a channel that can't be followed as it says until missed events have arrived: the streams belong to one moment.
     struct EarlyAnswer: Sendable {
         var effect: CacheEffect
         var answer: CachedAnswer
         var bytes: [UInt8]
 
-        /// The channels that the app watches from the answer on, by their ids.
+        /// The channels that the app watches from the answer on, by id.
         var watched: Set<ChannelID> {
             switch (answer, effect) {
             case (.watched(let state), .watch): [state.channel.channelId]
@@ -212,7 +212,7 @@ extension Sync {
             }
         }
 
-        /// The app doesn't want to watch channels any more.
+        /// Leaves out channels that the app no longer wants to watch.
         mutating func endWatches(of channels: [ChannelID]) {
             switch (answer, effect) {
             case (.watched(let state), .watch): if channels.contains(state.channel.channelId) { effect = .watchEnded }
@@ -222,8 +222,8 @@ extension Sync {
         }
     }
 
-    /// Whether an answer, while catching up, has the user in a channel that isn't followed yet, or has them watch one as somebody who isn't in it any more. The
-    /// end of a membership ends what was watched before it.
+    /// Whether an answer, while catching up, has the user in a channel that isn't followed yet, or watching one as a former member. The end of a
+    /// membership ends earlier watches.
     private func isEarly(_ answer: CachedAnswer, _ effect: CacheEffect) -> Bool {
         guard phase == .catchingUp else { return false }
         switch (answer, effect) {
@@ -239,7 +239,7 @@ extension Sync {
         }
     }
 
-    /// Hands the answers over that waited for what was missed: what they bring is stored before their callers learn of it.
+    /// Delivers the answers that waited for missed events: their data is stored before their callers get them.
     mutating func handOverEarlyAnswers() {
         let answers = earlyAnswers.sorted { $0.key < $1.key }
         earlyAnswers = [:]
@@ -295,7 +295,7 @@ extension Sync {
         switch effect {
         case .watch: watched.insert(id)
         case .hold(let holder):
-            // The object may be gone.
+            // The live object may be gone.
             if watchHolders[holder] == nil { endingWatches.insert(id) } else { watchHolders[holder] = id }
         default: return arrived(state)
         }
@@ -315,29 +315,29 @@ extension Sync {
                 ownCapabilities: state.ownCapabilities), mayHaveJoined: false)
     }
 
-    /// - Parameter mayHaveJoined: Whether the call may have made the user a member. The streams bring any other membership.
+    /// - Parameter mayHaveJoined: Whether the call may have made the user a member. Any other membership arrives with the streams.
     private mutating func channelArrived(_ view: ChannelView, mayHaveJoined: Bool) {
         let id = view.channel.channelId
         var writes: [StoreWrite] = []
         let isMember = view.membership?.state == .member
         if ownPosition(in: id) != nil {
-            // The channel's stream knows better, but for the permissions: no event reports an end by time, like a silence's. An answer of before the
-            // latest event has them too, and the stored ones are replaced unless they are of a later moment.
+            // The channel's stream is more recent, except for the permissions: no event reports a timed end, such as that of a silence. An answer
+            // from before the latest event has permissions too, and the stored ones are replaced unless they are of a later moment.
             guard isMember else { return }
         } else if let membership = view.membership, isMember {
             if isAuthenticated {
-                // While catching up, the answer to the resume or a held event brings the channel, at the moment that fits the other streams.
+                // While catching up, the channel arrives with the answer to the resume or with a held event, at the moment that fits the other streams.
                 guard mayHaveJoined, phase == .online else { return }
-                // The user's stream has passed this membership, and the channel isn't followed: the membership has ended since. The answer came late.
+                // The user's stream has passed this membership and the channel isn't followed: the membership has ended since, and the answer is late.
                 guard membership.userSeq > saved.userCursor else { return emit(.store([.channel(view.channel)])) }
                 writes = adopt(view.channel, with: Rows(view.lastMessage.map { [$0] }))
             } else {
-                // The connection broke before that. The next one brings it as to a fresh client, and until then it is as it was seen here last.
+                // The connection broke before that. The next one brings it as to a new client; until then it is shown as last seen here.
                 writes = [.channel(view.channel)]
             }
             writes.append(.membership(membership))
         } else if !isVisited(id) {
-            // A channel of others is shown as it was seen here last.
+            // A channel that the user isn't a member of is shown as last seen here.
             writes = [.channel(view.channel)]
         } else if !view.ownCapabilities.contains(.historyRead) {
             endVisit(of: id)
@@ -352,13 +352,13 @@ extension Sync {
         emit(.store(writes))
     }
 
-    /// Answers every caller of a connection that is gone.
+    /// Answers every caller of a connection that has ended.
     mutating func failCalls(_ error: RoostError) {
         for (number, purpose) in calls.sorted(by: { $0.key < $1.key }) {
             emit(.cancelTimer(.call(number)))
             switch purpose {
             case .app(let token, _, _): emit(.reply(token, .failure(error)))
-            // It begins again with the next connection.
+            // It starts again with the next connection.
             case .startReading(_, let token?): emit(.reply(token, .success([])))
             case .permissions(let channel): owedPermissions.insert(channel)
             default: break
@@ -375,7 +375,7 @@ extension Sync {
 }
 
 extension ChannelView {
-    /// Whether the answer that it is of has the channel watched.
+    /// Whether the answer with this view means that the channel is watched.
     func isWatched(except ended: Set<ChannelID>) -> Bool {
         ownCapabilities.contains(.channelWatch) && !ended.contains(channel.channelId)
     }

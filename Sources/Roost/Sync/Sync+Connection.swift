@@ -17,14 +17,14 @@ extension Sync {
         set(.offline)
     }
 
-    /// A token first, unless the one in hand was never refused; then a connection.
+    /// Fetches a token first, unless the current one was never refused; then connects.
     mutating func beginConnecting() {
-        // What a server asked for was the time until now. What it asks for from now on holds for the next attempt.
+        // The delay requested by the server ends now. A delay requested from now on applies to the next attempt.
         retryAfter = nil
-        // A refusal stays visible while the next attempt is under way: an app has to act on it.
+        // A refusal stays visible while the next attempt is in progress: an app has to act on it.
         if case .refused = status {} else { set(.connecting) }
         guard token == nil else {
-            // It is from an earlier attempt, and may have run out since.
+            // It is from an earlier attempt, and may have expired since.
             isTokenFresh = false
             return open()
         }
@@ -87,7 +87,7 @@ extension Sync {
         do {
             let frame = try JSONWriter.bytes(of: AuthenticateFrame(token: token, client: client, device: device))
             guard frame.count <= Limits.unauthenticatedSizeBytes else {
-                // Whatever the provider returned, a page of a proxy say, no server would read it.
+                // Whatever the provider returned, such as a proxy's page, no server would read it.
                 let max = Limits.unauthenticatedSizeBytes
                 return refused(
                     RoostError(.unauthenticated, "The token makes a frame of \(frame.count) bytes; a server reads at most \(max)."))
@@ -105,7 +105,7 @@ extension Sync {
         do {
             frame = try IncomingFrame(bytes, settings.rowKinds)
         } catch {
-            // A frame that can't be read is skipped. If it was an event, the next one of its stream shows the gap.
+            // An unreadable frame is skipped. If it was an event, the next one of its stream reveals the gap.
             return log(.error, "A frame of \(bytes.count) bytes couldn't be read and was skipped: \(error)")
         }
         if let event = frame.event {
@@ -126,7 +126,7 @@ extension Sync {
             guard isAuthenticated else { return }
             if let change = signal.users { take(change) } else { emit(.signal(signal)) }
         } else if let error = frame.error {
-            // Only before the welcome is an error the end of a connection: what ends a later one closes it.
+            // An error ends a connection only before the welcome: later the server closes it instead.
             guard !isAuthenticated else {
                 return log(.notice, "The server couldn't read a frame: \(error.code.rawValue): \(error.message)")
             }
@@ -150,15 +150,15 @@ extension Sync {
         met(welcome.server)
         leaveFormerHistory(for: welcome.epoch)
         if saved.epoch != welcome.epoch { startAfresh(epoch: welcome.epoch) }
-        // What the user may do, and read, in each channel depends on the role too, and no stream tells that it is another one.
+        // The user's permissions and readable history in each channel depend on the role too, and no stream reports that it has changed.
         if let former = saved.role, former != role {
             for (channel, position) in saved.channels where !position.hasEnded && !position.isVisit {
-                // What an ephemeral channel has brought can't be fetched afresh.
+                // The messages of an ephemeral channel can't be fetched again.
                 if position.messageCount == nil { owedPermissions.insert(channel) } else { refreshing.insert(channel) }
             }
         }
         if mustShowOverlays {
-            // The end of a visit may be what the store couldn't write.
+            // The failed write of the store may have been the end of a visit.
             emit(.store([.keepVisits(Set(visits.keys))]))
             showOverlays()
         }
@@ -166,13 +166,13 @@ extension Sync {
         catchUp()
     }
 
-    /// The server's word that this connection won't be. A token that was refused isn't shown again.
+    /// Handles the server's refusal of this connection. A refused token isn't sent again.
     private mutating func refused(_ error: RoostError) {
         log(.warning, "The server refused the connection: \(error.code.rawValue): \(error.message)")
         switch error.code {
         case .tokenExpired, .tokenRevoked: return renewToken(error)
         case .userDeactivated: return shutOut(error)
-        // Asked again with the same frame, the server would say the same. What passes by itself has nothing to do with the token.
+        // Asked again with the same frame, the server would answer the same. A temporary refusal has nothing to do with the token.
         default: if !error.isRetryable { token = nil }
         }
         retryAfter = error.retryAfterMilliseconds.map(Self.wait) ?? retryAfter
@@ -198,11 +198,11 @@ extension Sync {
         }
     }
 
-    /// The codes of RFC 6455 with which a server closes a connection because of what it was sent: its bytes, its form or its size.
+    /// The close codes of RFC 6455 with which a server rejects what it was sent: its bytes, form or size.
     private static let codesAboutFrames: Set<UInt16> = [1002, 1003, 1007, 1008, 1009]
 
-    /// An expired or revoked token is an everyday thing, also after a while without a connection: another one is fetched at once, unless the refused one
-    /// was fetched for this attempt.
+    /// An expired or revoked token is normal, also after a while without a connection: another one is fetched at once, unless the refused one was
+    /// fetched for this attempt.
     private mutating func renewToken(_ error: RoostError) {
         token = nil
         let wasOnline = isAuthenticated
@@ -214,7 +214,7 @@ extension Sync {
         beginConnecting()
     }
 
-    /// No token lets a deactivated user in, so nothing is tried until the app connects again.
+    /// No token lets a deactivated user connect, so nothing is tried until the app connects again.
     private mutating func shutOut(_ error: RoostError) {
         token = nil
         endConnection(error)
@@ -228,21 +228,21 @@ extension Sync {
         if phase == .opening || phase == .authenticating { lose(.server, "no welcome within \(settings.handshakeTimeout)") }
     }
 
-    /// Two of the server's ping intervals without a sign of life mean that the connection is dead, whatever the operating system
-    /// believes. Ticks are half as long, so that the silence is noticed soon after.
+    /// Two of the server's ping intervals without receiving anything mean that the connection is dead, whatever the operating system believes. Ticks
+    /// are half as long, so the silence is noticed soon after.
     mutating func livenessTick() {
         guard isAuthenticated else { return }
-        // Timers are late rather than early, so that this is never ahead.
+        // Timers are late rather than early, so this is never ahead.
         serverTime = serverTime.adding(livenessPause)
         guard !isBeingProbed else { return lose(.network, "nothing was heard for \(settings.nudgeTimeout) after a ping") }
         silentTicks += 1
-        // Until a long page has arrived as a whole, nothing is heard, not even the answer to a ping.
+        // Until a long page has arrived completely, nothing is received, not even the answer to a ping.
         let silentTicksMax = phase == .catchingUp ? 4 << slowResumes : 4
         guard silentTicks <= silentTicksMax else {
             return lose(.network, "nothing was heard for \(pingInterval * silentTicksMax / 2)")
         }
         if silentTicks == 1 {
-            // A connection that has lived this long earns a fresh start of the backoff.
+            // A connection that has lasted this long resets the backoff.
             attempts = 0
         } else if silentTicks == 3 {
             emit(.ping)
@@ -255,20 +255,21 @@ extension Sync {
         emit(.startTimer(.liveness, pause))
     }
 
-    /// What was waited for may be there now, and the connection may be gone without a word. A server that asked for patience is given it.
+    /// Reconnects or probes the connection: what the client waits for may be available, or the connection may have ended without notice. A delay
+    /// requested by the server is respected.
     mutating func nudge() {
         switch phase {
         case .waiting where !waitsAsAsked:
             emit(.cancelTimer(.reconnect))
             beginConnecting()
         case .online:
-            // Many nudges must not put off the end of a dead connection.
+            // Repeated nudges must not delay the end of a dead connection.
             guard !isBeingProbed else { return }
             isBeingProbed = true
             emit(.ping)
             startLiveness(settings.nudgeTimeout)
         case .catchingUp:
-            // A sign of life would come behind a page that may be long. The time limit of the resume ends a dead connection.
+            // The answer to a ping would arrive after a page that may be long. The timeout of the resume ends a dead connection.
             break
         case .waiting, .idle, .fetchingToken, .opening, .authenticating: break
         }
@@ -282,14 +283,14 @@ extension Sync {
 
     mutating func storeFailed(_ saved: SavedState, _ outbox: SavedOutbox?, _ reason: String) {
         log(.error, "The cache failed: \(reason)")
-        // What the app was told last is what was stored, which may be anything since they began.
+        // The app was last notified up to what was stored, which may be any point since the visits began.
         for (channel, visit) in visits { rememberVisit(of: channel, from: visit.start) }
         self.saved = saved
         mustShowOverlays = true
-        // What the answers have brought isn't stored.
+        // The data of the answers isn't stored.
         userQuestions.forget()
         defer {
-            // What they ended is still in the file, and is sent once more.
+            // The operations that they ended are still in the file, and are sent again.
             if let outbox { restoreSettlingLost(from: outbox) }
         }
         guard phase != .idle else { return }
@@ -320,7 +321,7 @@ extension Sync {
         stopSending()
     }
 
-    /// Full jitter: each client waits for a time of its own, so that a restarted server isn't met by all of them at once.
+    /// Full jitter: each client waits for a random time, so they don't all reconnect to a restarted server at once.
     private mutating func wait(because reason: WaitingReason, refusal: RoostError? = nil) {
         phase = .waiting
         let doubled = settings.backoff.lowerBound * (1 << min(attempts, 16))
@@ -339,7 +340,7 @@ extension Sync {
     static func wait(milliseconds: Int64) -> Duration { .milliseconds(min(max(0, milliseconds), 3_600_000)) }
 
     mutating func set(_ new: Status) {
-        // The same refusal again is news to a caller that began to connect in between.
+        // A repeated refusal is news to a caller that began to connect in between.
         if case .refused = new {} else if status == new { return }
         status = new
         emit(.status(new))

@@ -1,7 +1,7 @@
 import Logging
 import RoostAPI
 
-/// Taking operations into the outbox: what the server can't have yet is changed, and where only the last one counts, the last one is kept.
+/// Adding operations to the outbox: those that the server can't have yet are changed, and where only the last one counts, only the last one is kept.
 extension Sync {
     mutating func enqueue(_ operation: OutboxOperation, id: Int64, at time: Timestamp, told: Seq = 0, for token: CallToken) {
         lastNumber = lastNumber.addingWithSaturation(1)
@@ -18,7 +18,7 @@ extension Sync {
         case .metaArrays: keep(item, for: token)
         case .read(let read): enqueue(item, read, told: told, for: token)
         case .unread(let unread):
-            // Whoever wants to see it unread has stopped reading.
+            // A user who wants to see it unread has stopped reading.
             endReading(unread.channel)
             keep(item, for: token)
         case .reset(let reset):
@@ -37,7 +37,7 @@ extension Sync {
             }
             let isConcealing = operation.isConcealing
             if isConcealing { item.concealedSeq = item.channel.flatMap { ownPosition(in: $0)?.cursor } }
-            // Hiding with the messages so far does more than the next one takes back, unless that conceals more of them.
+            // Hiding with the messages so far does more than the next one reverts, unless that conceals more of them.
             let superseded = pending(in: item.channel) { earlier in
                 guard earlier.operation.isVisibility, earlier.isUnsent, !isInFlight(earlier) else { return false }
                 return isConcealing || earlier.isRefused || !earlier.operation.isConcealing
@@ -49,7 +49,7 @@ extension Sync {
         case .leave:
             let same = pending(in: item.channel) { if case .leave = $0.operation { true } else { false } }
             if let known = same.first(where: { !$0.isRefused }) { return join(known, for: token) }
-            // Behind this one the server would refuse a draft that is held back.
+            // After this one the server would refuse a draft that is held back.
             if let channel = item.channel { releaseDraft(in: channel) }
             keep(item, removing: same, for: token)
         case .draft(let draft): enqueue(item, draft, for: token)
@@ -57,8 +57,8 @@ extension Sync {
         }
     }
 
-    /// How far the user has seen a channel, so that they hide and conceal nothing that comes until the server learns of it. Nil while messages of theirs are on
-    /// their way, which they mean too: their places aren't known yet. Those that can't be sent now may have a place after much else.
+    /// How far the user has seen a channel, so that hiding and concealing leave out what arrives before the server learns of them. Nil while the user's own
+    /// messages are pending, which are meant too: their seqs aren't known yet. Messages that can't be sent now don't count: much else may precede them.
     private func seenSeq(in channel: ChannelID) -> Seq? {
         if let queue = queues[channel], !(queue.isWaiting && queue.letsOthersPass),
             queue.messages.values.contains(where: { queue.items[$0].map { $0.failure == nil && isForThisServer($0) } ?? false })
@@ -68,8 +68,9 @@ extension Sync {
         return acknowledged.keys.contains { $0.channel == channel } ? nil : ownPosition(in: channel)?.cursor
     }
 
-    /// Conceals all of a channel of which this device has nothing. It isn't kept: carried out later, it would conceal what has come by then, and nobody has
-    /// seen. A server that can be told at this moment is asked once, since it may know the channel by this name, and the caller gets its answer.
+    /// Conceals everything in a channel of which this device has nothing. The operation isn't kept: carried out later, it would conceal messages that
+    /// have arrived by then, unseen. If the server can be reached now, it is asked once, because it may know the channel by this name, and the caller
+    /// gets its answer.
     private mutating func concealUnfollowed(_ operation: OutboxOperation, for token: CallToken) {
         guard phase == .online else {
             let error = RoostError(
@@ -85,12 +86,12 @@ extension Sync {
             emit(.settled(key, .success(known.message)))
             return reply(token)
         }
-        // Sending with a client id that is on its way already is no second message; with one that was refused, or was meant for another server, it is
-        // another attempt, with what it says now.
+        // Sending with a client id that is already pending isn't a second message. If that message was refused, or was meant for another server, this
+        // is a new attempt, with the current content.
         if var known = self.item(.message(key)) {
             guard known.failure != nil || !isForThisServer(known) else { return join(known, for: token) }
             known.operation = item.operation
-            // What was to be changed of it on another server isn't to be changed of this attempt.
+            // The changes meant for it on another server don't apply to this attempt.
             let former = changes(of: .sent(message.clientId), in: message.channel).filter { !isForThisServer($0) }
             return keep(begunAnew(known), removing: former, for: token)
         }
@@ -102,7 +103,7 @@ extension Sync {
         if case .sent(let client) = target, var sent = self.item(.message(MessageKey(channel: edit.channel, clientId: client))),
             sent.isUnsent
         {
-            // Edits that were made while the server might have it come before this one. Refused ones aren't made unless they are retried.
+            // Edits made while the server might have it precede this one. Refused ones aren't applied unless they are retried.
             var superseded: [OutboxItem] = []
             let counted = changes(of: target, beside: sent).filter { !$0.isRefused }
             for case (let earlier, .edit(let before, _)) in counted.map({ ($0, $0.operation) }) {
@@ -131,15 +132,15 @@ extension Sync {
         }
         let item = aimed(item, at: target, in: delete.channel)
         let earlier = changes(of: target, beside: item)
-        // One that is brought back before is deleted again.
+        // A message that is restored before is deleted again.
         let last = earlier.last { ($0.operation.isDeletion || $0.operation.isUndeletion) && !$0.isRefused }
         if let last, last.operation.isDeletion { return join(last, for: token) }
-        // The others stay: once this one is taken back, they count again.
+        // The others stay: if this one is taken back, they count again.
         let refused = earlier.filter { $0.isRefused && isTakenBack($0) }
         keep(item, removing: refused, for: token)
     }
 
-    /// Brings a message back: one whose deletion the server can't have yet was never deleted.
+    /// Restores a message: one whose deletion the server can't have yet was never deleted.
     private mutating func enqueue(_ item: OutboxItem, _ undelete: UndeleteMessage, for token: CallToken) {
         let earlier = changes(of: .stored(undelete.message), beside: item).filter { !$0.isRefused }
         if let last = earlier.last, last.operation.isUndeletion { return join(last, for: token) }
@@ -149,31 +150,31 @@ extension Sync {
         keep(item, for: token)
     }
 
-    /// Deletes messages for good, several at once, or for the user alone.
+    /// Deletes a message permanently, several at once, or some for the user alone.
     private mutating func enqueue(_ item: OutboxItem, deleting messages: [ChangedMessage], for token: CallToken) {
         let earlier = messages.flatMap { changes(of: $0, beside: item) }
         if let known = repeated(by: item, among: earlier) { return join(known, for: token) }
-        // Of several messages the server may refuse one, and then deletes none.
+        // If the server refuses one of several messages, it deletes none.
         let isOfOne = if case .purge = item.operation { true } else { false }
         keep(item, removing: isOfOne ? earlier.filter(isTakenBack) : [], for: token)
     }
 
-    /// Returns the changes of a message that are for the same server as another operation: those that are left for another one say nothing of this one's message.
+    /// Returns the changes of a message that are for the same server as another operation: those for another server don't concern this one's message.
     private func changes(of message: ChangedMessage, beside item: OutboxItem) -> [OutboxItem] {
         guard let channel = item.channel else { return [] }
         return changes(of: message, in: channel).filter { !$0.isForAnother(than: item.server) }
     }
 
-    /// Returns the same deletion if it is on its way already, with nothing behind it that brings one of its messages back.
+    /// Returns the same deletion if it is already pending, and nothing after it restores one of its messages.
     private func repeated(by item: OutboxItem, among earlier: [OutboxItem]) -> OutboxItem? {
         let counted = earlier.filter { !$0.isRefused }
         guard let known = counted.filter({ $0.operation == item.operation }).max(by: { $0.place < $1.place }) else { return nil }
-        // There is no way back from the others.
+        // The others can't be undone.
         guard case .deleteMany = item.operation else { return known }
         return counted.contains { $0.operation.isUndeletion && $0.place > known.place } ? nil : known
     }
 
-    /// Whether a change of one message needn't be made any more when the message is deleted. An edit must: the deletion may be refused or taken back.
+    /// Whether a change of one message can be dropped when the message is deleted. An edit can't: the deletion may be refused or taken back.
     private func isTakenBack(_ item: OutboxItem) -> Bool {
         guard item.isUnsent, !isInFlight(item) else { return false }
         return switch item.operation {
@@ -184,15 +185,15 @@ extension Sync {
 
     private mutating func enqueue(_ item: OutboxItem, _ read: MarkRead, told: Seq, for token: CallToken) {
         var (item, read) = (item, read)
-        // All of it is what this device has of it: a message that comes later wasn't seen.
+        // Without a seq, it means everything that this device has: a message that arrives later wasn't seen.
         guard let seq = read.seq ?? ownPosition(in: read.channel)?.cursor else { return markUnfollowed(read, for: token) }
         read.seq = seq
         item.operation = .read(read)
         var superseded: [OutboxItem] = []
-        // What was marked as unread since a mark is read by this one alone.
+        // Messages marked as unread since an earlier mark are read by this one alone.
         let unmarked =
             pending(in: read.channel) { if case .unread = $0.operation { true } else { false } }.map(\.number).max() ?? -1
-        // What the server has said to be read isn't marked once more: another device may have marked it as unread since, and this one not learned of it.
+        // What the server has reported as read isn't marked again: another device may have marked it as unread since, which this one may not have learned yet.
         guard unmarked >= 0 || seq > told else {
             showOverlay(of: read.channel)
             return reply(token)
@@ -205,14 +206,14 @@ extension Sync {
         keep(item, removing: superseded, for: token)
     }
 
-    /// Marks all of a channel of which this device has nothing. It isn't kept: carried out later, it would mark what has come by then, and nobody has seen.
-    /// A server that can be told now is told once, since it may know the channel by this name.
+    /// Marks a channel as read of which this device has nothing. The mark isn't kept: carried out later, it would mark messages that have
+    /// arrived by then, unseen. If the server can be reached now, it is asked once, because it may know the channel by this name.
     private mutating func markUnfollowed(_ read: MarkRead, for token: CallToken) {
         reply(token)
         if phase == .online { call(read, for: Self.nobody) }
     }
 
-    /// All that can't have left is one change. A refused one stays beside it, unless this one decides all of it anew.
+    /// Merges all updates that can't have been sent into one. A refused one stays beside it, unless this one overrides all of it.
     private mutating func enqueue(_ item: OutboxItem, _ update: UpdatePreferences, for token: CallToken) {
         var item = item
         var merged: UpdatePreferences?
@@ -230,7 +231,7 @@ extension Sync {
         keep(item, removing: superseded, for: token)
     }
 
-    /// Only what the text is in the end counts: one that is being typed is sent once in a while, and the removal of one at once.
+    /// Only the final text counts: a draft that is being typed is sent once in a while, and its removal at once.
     private mutating func enqueue(_ item: OutboxItem, _ draft: SetDraft, for token: CallToken) {
         let earlier = pending(in: draft.channel) { $0.operation.draft != nil }
         if let last = earlier.last(where: { !$0.isRefused }), last.operation.draft == draft { return join(last, for: token) }
@@ -248,12 +249,12 @@ extension Sync {
         sendNext(in: channel)
     }
 
-    /// What the user has begun to write in a channel, if that is on its way.
+    /// The user's draft in a channel, if it is pending.
     func queuedDraft(in channel: ChannelID) -> SetDraft? {
         pending(in: channel) { $0.operation.draft != nil && !$0.isRefused }.last?.operation.draft
     }
 
-    /// The message that a change is about. Nil if there is none, which the caller was told then.
+    /// The message that a change is about. Nil if there is none; the caller then gets an error.
     private mutating func target(
         _ message: MessageID, _ client: ClientID?, in channel: ChannelID, for token: CallToken
     ) -> ChangedMessage? {
@@ -270,7 +271,7 @@ extension Sync {
         switch target {
         case .stored(let message): item.operation = item.operation.resolved(message)
         case .sent(let client):
-            // Another server than that of its message knows nothing of it.
+            // Any server other than that of its message doesn't know it.
             if let sent = self.item(.message(MessageKey(channel: channel, clientId: client))) { item.server = sent.server }
         }
         return item
@@ -286,21 +287,22 @@ extension Sync {
 
     private mutating func reply(_ token: CallToken) { if token > Self.nobody { emit(.reply(token, .success([]))) } }
 
-    /// Answers a caller whose operation is there already, once that is in the file: if it can't be written, nothing was kept for this caller either.
+    /// Answers a caller whose operation exists already, once that is in the file: if it can't be written, nothing is kept for this caller either.
     private mutating func join(_ known: OutboxItem, for token: CallToken) {
         guard queues[known.channel]?.isBeingWritten(known.id) == true else { return reply(token) }
         queues[known.channel]?.beginWriting(known.id, isNew: false)
-        // It has nothing written itself.
+        // This caller has no write of its own.
         keeping[token] = 0
         emit(.kept(token, known.id, of: known.channel))
     }
 
-    /// Has an operation, or another state of it, written in place of others. It is sent and shown once it is in the file.
+    /// Writes an operation, or a new state of it, in place of others. It is sent and shown once it is in the file.
     private mutating func keep(_ item: OutboxItem, removing superseded: [OutboxItem] = [], for token: CallToken) {
         keep(item, removing: superseded, for: token) { .put($0) }
     }
 
-    /// The same for another state of an operation that the server can't have. If another chat of the same files has sent it, or given it up, the caller is told.
+    /// The same for a new state of an operation that the server can't have. If another chat of the same files has sent or discarded it, the caller
+    /// gets an error.
     private mutating func keepChanged(_ item: OutboxItem, removing superseded: [OutboxItem] = [], for token: CallToken) {
         keep(item, removing: superseded, for: token) { .change($0.id, of: $0.channel, to: $0) }
     }
@@ -318,15 +320,15 @@ extension Sync {
         emit(.outbox(write(item)))
         queues[item.channel]?.beginWriting(item.id, isNew: isNew)
         for earlier in superseded {
-            // What another chat of the same files is sending stays.
+            // An operation that another chat of the same files is sending stays.
             if earlier.isUnsent { remove(earlier, .change(earlier.id, of: earlier.channel, to: nil)) } else { remove(earlier) }
         }
         keeping[token] = 1 + superseded.count
         emit(.kept(token, item.id, of: item.channel))
     }
 
-    /// Gives up an operation, with those that change the message that it sends. The caller is told so once it isn't in the file any more, and whoever
-    /// waits for the message: until then a restart would send it. A caller is also told if another chat of the same files has sent it, or given it up.
+    /// Discards an operation, with those that change the message that it sends. The caller, and those who wait for the message, are notified once it is no
+    /// longer in the file: until then a restart would send it. The caller gets an error if another chat of the same files has sent or discarded it.
     mutating func takeBack(_ item: OutboxItem, for token: CallToken) {
         var changes: [OutboxItem] = []
         if let message = item.message {
@@ -339,12 +341,12 @@ extension Sync {
         emit(.kept(token, item.id, of: item.channel))
     }
 
-    /// The same where nobody waits for that. One that the file still has goes on, as its row says.
+    /// The same without a waiting caller. An operation that is still in the file continues, as its row says.
     mutating func giveUp(_ item: OutboxItem) { takeBack(item, for: Self.nobody.subtractingWithSaturation(item.id)) }
 
     mutating func kept(_ id: Int64, of channel: ChannelID?, isGone: Bool, _ underWay: [OutboxItem], for token: CallToken) {
         guard keeping.removeValue(forKey: token) != nil else { return }
-        // Forgotten, it would be sent by the other chat alone, and maybe after what was asked for since.
+        // If forgotten, it would be sent by the other chat alone, and perhaps after later requests.
         let underWay = underWay.filter { !isSentByOne($0) }
         for item in underWay { queues[item.channel, default: OutboxQueue()].put(item, for: server) }
         guard !isGone else {
@@ -357,7 +359,7 @@ extension Sync {
         sendNext(in: channel)
     }
 
-    /// What was to be changed or taken back is another chat's by now.
+    /// The operation to change or take back belongs to another chat by now.
     private mutating func changedNothing(of id: Int64, in channel: ChannelID?, isUnderWay: Bool, for token: CallToken) {
         if let message = givenUp.removeValue(forKey: token), !isUnderWay { settleLost(message) }
         queues[channel]?.endWriting(id)
@@ -375,28 +377,28 @@ extension Sync {
         emit(.settled(message, .failure(RoostError(.notFound, "The message was discarded."))))
     }
 
-    /// What is in the file holds where somebody waits for something to be kept. What couldn't be taken out of it is sent again after a restart.
+    /// The file's content applies if a caller waits for something to be kept. Operations that couldn't be removed from it are sent again after a restart.
     mutating func outboxFailed(_ outbox: SavedOutbox?, _ reason: String, isAwaited: Bool) {
         log(.error, "The outbox couldn't be written: \(reason)")
         let unsent = queuedChannels.filter { queues[$0]?.noting != nil }
         for channel in unsent { queues[channel]?.cancelNoting() }
-        // What has begun to be awaited since isn't part of what failed.
+        // What has been awaited since isn't part of the failure.
         if isAwaited, !keeping.isEmpty { goOn(from: outbox, reason) }
         for channel in unsent where queues[channel] != nil { waitToRetry(in: channel) }
-        // An operation may have been held up by a write that isn't awaited any more.
+        // An operation may have been blocked by a write that is no longer awaited.
         sendAll()
     }
 
     private mutating func goOn(from outbox: SavedOutbox?, _ reason: String) {
         if var outbox {
-            // What was given up is in the file, and goes on.
+            // Discarded operations are in the file, and continue.
             givenUp = [:]
-            // The server has these messages. Their rows are there until the stream brings them.
+            // The server has these messages. Their rows stay until the stream brings them.
             outbox.items.removeAll { $0.message.map { acknowledged[$0] != nil } ?? false }
             let (before, known, answers) = (queues, server, heldAnswers)
             heldAnswers = []
             restoreQueues(outbox)
-            // The file may not have the server of this connection yet. What is meant for another one must not be sent to it.
+            // The file may not have the server of this connection yet. What is meant for another server must not be sent to it.
             met(known)
             for (channel, queue) in before {
                 if let id = queue.inFlight, queues[channel]?.items[id] != nil {
@@ -408,9 +410,9 @@ extension Sync {
                 queues[channel]?.letsOthersPass = queue.letsOthersPass
                 queues[channel]?.retries = queue.retries
             }
-            // What was missed is still to come, and ends what these are about.
+            // Missed events are still to come, and end the operations of these answers.
             heldAnswers = answers.filter { queues[$0.channel]?.inFlight == $0.id }
-            // What is read at this moment is shown so without an operation.
+            // A channel being read is shown as read without an operation.
             let shown = Set(before.keys).union(queues.keys).union(reading.keys.map(Optional.some))
             for channel in shown.sorted(by: { $0?.rawValue ?? "" < $1?.rawValue ?? "" }) {
                 _ = overlayWrite(of: channel)
@@ -426,8 +428,8 @@ extension Sync {
         keeping = [:]
     }
 
-    /// Nobody knows what is in the file. What was to be put into it and never was is dropped, as its callers are told, and other operations go on as they
-    /// are here: no write is awaited any more.
+    /// The content of the file is unknown. Operations that were to be added and never were are dropped, and their callers get an error. Others
+    /// continue as they are here: no write is awaited any longer.
     private mutating func dropUnwritten() {
         for channel in queuedChannels {
             let dropped = queues[channel]?.cancelWriting() ?? []

@@ -1,29 +1,29 @@
 import RoostAPI
 
-/// Telling the app what happened (``Chat/events``): live events one by one, and what catching up brought as one.
+/// Notifying the app of what happened (``Chat/events``): of live events one by one, of what catching up brought as a single event.
 extension Sync {
-    /// Notes where a stream was before changes were applied that aren't told one by one.
+    /// Notes where a stream was before changes were applied that aren't reported one by one.
     mutating func miss(_ channel: ChannelID?, after seq: Seq) {
         if missed == nil { missed = [:] }
         if let channel, let before = missed?[channel, default: .max] { missed?[channel] = min(before, seq) }
     }
 
-    /// What was to be told is told with what is missed next.
+    /// Adds what was to be reported to what is missed next.
     mutating func missAgain(_ after: [ChannelID: Seq]) {
         if after.isEmpty { miss(nil, after: 0) }
         for (channel, seq) in after { miss(channel, after: seq) }
     }
 
-    /// Tells what was missed, once nothing is missing any more.
+    /// Reports what was missed, once nothing is missing any longer.
     mutating func tellMissed() {
         guard let missed else { return }
         self.missed = nil
         emit(.event(.missed(after: missed), nil))
     }
 
-    /// Returns what an event that is about to be applied is to the app; nil if it isn't news.
+    /// Returns the app's event for an event that is about to be applied; nil if it isn't news.
     ///
-    /// - Parameter position: Where its stream is.
+    /// - Parameter position: The position of its stream.
     mutating func news(of event: IncomingEvent, after position: Seq) -> Output? {
         let rows = event.rows.rows
         let channel = event.channel
@@ -32,12 +32,12 @@ extension Sync {
             return nil
         }
         let kind = Event.Kind(rawValue: event.kind)
-        // Of a message that is concealed from the user nothing is told.
+        // Nothing is reported of a message that is concealed from the user.
         guard kind?.isAboutMessage != true || rows.showsMessage else { return nil }
-        // What the server gave this device before, it doesn't mark any more.
+        // The server no longer marks what it sent this device before.
         if kind == .readingUnmarked, let channel { readBefore[channel] = nil }
         let isOwn = event.actor == user
-        // The user's own stream brings messages with a channel that has just become theirs: they aren't news.
+        // The user's own stream also brings messages with a channel that has just become theirs: they aren't news.
         let happening = ChatEvent.Happening(
             kind: kind, channel: channel, actor: event.actor, isOwn: isOwn,
             isFromOtherDevice: isOwn ? isFromOtherDevice(kind, rows) : false, isWatched: event.isWatched,
@@ -46,7 +46,7 @@ extension Sync {
         return .event(.happened(happening), event.stream.channel.map { StreamPosition(channel: $0, seq: event.seq) })
     }
 
-    /// Nil if a change that this device has asked for could be the one, or a mark that the server makes because the user reads here.
+    /// Nil if the change may be one that this device requested, or a mark that the server makes because the user reads here.
     private func isFromOtherDevice(_ kind: Event.Kind?, _ rows: Rows) -> Bool? {
         guard !isOnItsWay(anyOf: rows) else { return false }
         guard !hasLostCalls, heldAnswers.isEmpty, !calls.values.contains(where: \.mayChange) else { return nil }
@@ -56,12 +56,12 @@ extension Sync {
 }
 
 extension Sync.Purpose {
-    /// Whether the call may change something that doesn't say where it comes from, as a message does by its client id.
+    /// Whether the call may cause a change that doesn't identify its origin. A message does, by its client id.
     var mayChange: Bool {
         switch self {
         case .app(_, _, let mayChange): mayChange
         case .send(_, _, let isMessage): !isMessage
-        // The server marks a channel as read when it takes the first, and what it gives this connection until it takes the second.
+        // The server marks a channel as read when it receives the first, and what it sends this connection until it receives the second.
         case .startReading, .stopReading: true
         case .resume, .watch, .unwatch, .watchGivenUp, .history, .users, .permissions: false
         }
@@ -82,7 +82,7 @@ extension StreamID {
 }
 
 extension IncomingEvent {
-    /// The channel that it is about. The user's own stream tells of channels too.
+    /// The channel that it is about. The user's own stream reports on channels too.
     fileprivate var channel: ChannelID? {
         let rows = rows.rows
         return stream.channel ?? rows.channel?.channelId ?? rows.memberships?.first?.channelId ?? rows.invitedChannel

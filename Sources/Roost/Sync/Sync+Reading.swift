@@ -1,18 +1,18 @@
 import Logging
 import RoostAPI
 
-/// Channels that the user reads at this moment (AM-45): they are shown as read, as far as this device has them. The server moves the position
-/// by itself, as long as this connection lasts; the next one begins again once it has caught up.
+/// Channels that the user reads at this moment (AM-45): they are shown as read, as far as this device has them. The server moves the position by
+/// itself while this connection lasts; on the next one reading starts again once it has caught up.
 ///
-/// A server that can't take it now is told again a little later, that a channel is read as well as that it isn't any more. Whoever began to read
-/// waits for what comes of it. What the user had marked as unread before is told first, since that ends reading.
+/// A report that the server can't accept now is sent again later, whether a channel is read or no longer is. Callers that start reading wait for the
+/// outcome. What the user had marked as unread before is sent first, because that ends reading.
 extension Sync {
-    /// What the server couldn't be told of a channel.
+    /// A report on the reading of a channel that the server couldn't accept.
     struct ReadingRetry: Hashable, Sendable {
         var refusals = PassingRefusals()
-        /// Whether it is told when the outbox has nothing more that comes first.
+        /// Whether it is sent once nothing in the outbox precedes it any longer.
         var isBehindOutbox = false
-        /// The callers who wait for the beginning.
+        /// The callers that wait for the start.
         var waiting: [CallToken] = []
     }
 
@@ -23,7 +23,7 @@ extension Sync {
         tellStart(of: channel, for: token)
     }
 
-    /// Tells the server that a channel is read, or has that wait for what comes first.
+    /// Reports to the server that a channel is read, or delays that until what precedes it is sent.
     mutating func tellStart(of channel: ChannelID, for token: CallToken? = nil) {
         guard isUnreadFirst(channel) else { return send(StartReading(channel: channel), for: .startReading(channel, token)) }
         var retry = readingRetries[channel] ?? ReadingRetry()
@@ -32,21 +32,21 @@ extension Sync {
         readingRetries[channel] = retry
     }
 
-    /// Tells the server that a channel is read, if that has waited for the outbox and needn't any more.
+    /// Reports to the server that a channel is read, if that has waited for the outbox and no longer must.
     mutating func tellStartBehindOutbox(of channel: ChannelID) {
         guard isAuthenticated, readingRetries[channel]?.isBehindOutbox == true, !isUnreadFirst(channel) else { return }
         readingRetries[channel]?.isBehindOutbox = false
         tellStart(of: channel)
     }
 
-    /// Whether the user marked messages of a channel as unread before they began to read it, and the server doesn't know. One that is refused until some time
-    /// holds nobody up.
+    /// Whether the user marked messages of a channel as unread before they started to read it, and the server doesn't know yet. A mark that is
+    /// refused until some time blocks nothing.
     private func isUnreadFirst(_ channel: ChannelID) -> Bool {
         guard reading[channel] != nil else { return false }
         return !pending(in: channel) { if case .unread = $0.operation { $0.failure == nil } else { false } }.isEmpty
     }
 
-    /// What this device has of the channel is marked as read, as by the user: without a connection the server knows of nothing that was read.
+    /// Marks what this device has of the channel as read, as if by the user: without a connection the server doesn't know what was read.
     mutating func stopReading(_ channel: ChannelID, id: Int64, at time: Timestamp, told: Seq, for token: CallToken) {
         let told = max(told, reading[channel] ?? 0)
         guard endReading(channel) else { return emit(.reply(token, .success([]))) }
@@ -57,7 +57,7 @@ extension Sync {
         enqueue(.read(MarkRead(channel: channel)), id: id, at: time, told: told, for: token)
     }
 
-    /// Reads a channel no more. The server is told whatever ends it, or it would go on marking what arrives here.
+    /// Ends the reading of a channel. The server is notified whatever ends it: otherwise it would continue to mark what arrives here.
     ///
     /// - Returns: Whether the channel was read.
     @discardableResult
@@ -71,35 +71,35 @@ extension Sync {
         return true
     }
 
-    /// The server has ended the reading that it knew of: not one that it is still to be told of.
+    /// The server has ended the reading that it knew of, not one that is still to be reported.
     mutating func readingHasEnded(_ channel: ChannelID) {
         guard !isUnreadFirst(channel) else { return }
         endReading(channel)
         showOverlay(of: channel)
     }
 
-    /// The membership is over, and the reading with it.
+    /// Ends the reading with the membership.
     mutating func forgetReading(_ channel: ChannelID) {
         reading[channel] = nil
         endRetrying(channel, with: .failure(RoostError(.notMember, "The membership in \(channel) has ended.")))
     }
 
     mutating func readingBegan(_ channel: ChannelID, _ result: Result<[UInt8], RoostError>, for token: CallToken?) {
-        // Whoever has begun again since is told of that beginning.
+        // If reading has started again since, callers get the answer to that start.
         let hasEnded = reading[channel] == nil || readingRetries[channel]?.isBehindOutbox == true
         guard case .failure(let error) = result else {
             guard !hasEnded else {
-                // It may be the end that is told again.
+                // It may be the end that is reported again.
                 if let token { emit(.reply(token, .success([]))) }
                 return
             }
-            // The answer to a resume may be older than this one, and come later.
+            // The answer to a resume may be older than this one, and arrive later.
             if phase == .online, let answer = try? ReplyResult<UnreadCount>.decode(result.get()) {
                 noteReading(of: channel, upTo: answer.readSeq)
             }
             return endRetrying(channel, with: .success([]), token)
         }
-        // Whoever has stopped meanwhile doesn't begin again.
+        // Reading that has stopped meanwhile doesn't start again.
         guard !hasEnded else {
             if let token { emit(.reply(token, error.isRetryable ? .success([]) : .failure(error))) }
             return
@@ -112,15 +112,15 @@ extension Sync {
     }
 
     mutating func readingEnded(_ channel: ChannelID, _ result: Result<[UInt8], RoostError>) {
-        // Who reads again has told the server so.
+        // If the user reads again, the server has been notified of that.
         guard reading[channel] == nil else { return }
-        // What came until now was given to a connection whose user reads, for all that the server knew.
+        // Everything until now was sent to a connection whose user reads, as far as the server knew.
         if let before = readBefore[channel] { readBefore[channel] = max(before, saved.channels[channel]?.cursor ?? 0) }
         if case .failure(let error) = result, retriesReading(channel, after: error, nil) { return }
         endRetrying(channel, with: .success([]))
     }
 
-    /// Has the server told again in a while, unless it refuses for good.
+    /// Schedules another report to the server, unless its refusal is final.
     private mutating func retriesReading(_ channel: ChannelID, after error: RoostError, _ token: CallToken?) -> Bool {
         var retry = readingRetries[channel] ?? ReadingRetry()
         guard let pause = retry.refusals.pause(after: error, settings) else { return false }
@@ -131,7 +131,7 @@ extension Sync {
         return true
     }
 
-    /// Tells the server once more whether a channel is read.
+    /// Reports to the server again whether a channel is read.
     mutating func tellReading(of channel: ChannelID) {
         guard isAuthenticated, readingRetries[channel] != nil else { return }
         if reading[channel] != nil {
@@ -147,13 +147,13 @@ extension Sync {
         for waiting in (retry?.waiting ?? []) + [token].compactMap(\.self) { emit(.reply(waiting, result)) }
     }
 
-    /// The connection is gone. What is read begins again with the next one, and nobody waits for that.
+    /// Ends the retries with the connection. Reading starts again on the next one, and no caller waits for that.
     mutating func endRetryingReading() {
         for channel in readingRetries.keys.sorted() { endRetrying(channel, with: .success([])) }
     }
 
-    /// Whether the server may have moved one of these read positions because the user reads on this device, or did a moment ago: it marks a second or two later
-    /// what it gave this connection, and goes on as long as it couldn't be told of the end. Another device may have moved it all the same.
+    /// Whether the server may have moved one of these read positions because the user reads on this device, or did a moment ago: it marks what it sent this
+    /// connection a second or two later, and continues as long as the end couldn't be reported. Another device may have moved it all the same.
     func isReadHere(anyOf memberships: [Membership]) -> Bool {
         memberships.contains { own in
             let channel = own.channelId
@@ -166,23 +166,23 @@ extension Sync {
         if let known = reading[channel] { reading[channel] = max(known, seq) }
     }
 
-    /// Learns from the user's own row how far a channel is read that the user reads. Where that falls, another device has marked messages as unread,
-    /// now or while this one was away: nobody goes on reading, and the server has ended it too.
+    /// Learns from the user's own row how far a channel that the user reads is read. If that falls, another device has marked messages as unread, now
+    /// or while this one was away: reading ends here, and the server has ended it too.
     mutating func readingWrites(for membership: Membership) -> [StoreWrite] {
         let channel = membership.channelId
-        // The user's own mark, which came before the reading.
+        // The user's own mark, which preceded the reading.
         guard !isUnreadFirst(channel) else { return [] }
         guard let known = reading[channel], membership.readSeq < known else {
             noteReading(of: channel, upTo: membership.readSeq)
             return []
         }
         endReading(channel)
-        // The server marks nothing more of what it gave before.
+        // The server no longer marks what it sent before.
         readBefore[channel] = nil
         return overlayWrite(of: channel)
     }
 
-    /// What shows channels that are read as read up to where they are now.
+    /// The writes that show channels being read as read up to their current end.
     mutating func readingWrites(in channels: [ChannelID]) -> [StoreWrite] {
         channels.filter { reading[$0] != nil }.flatMap { overlayWrite(of: $0) }
     }

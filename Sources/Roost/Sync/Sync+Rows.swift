@@ -2,8 +2,8 @@ import RoostAPI
 
 /// Turns rows into writes for the store. They depend on the rows alone, never on the kind of the event that brought them.
 ///
-/// The user's permissions in a channel come for the user alone (`ownCapabilities`), or by role (`capabilities`) if a change of the channel
-/// changed them for all members: see ``Capabilities``. They are deleted when a membership ends.
+/// The user's permissions in a channel arrive for the user alone (`ownCapabilities`), or by role (`capabilities`) if a change of the channel changed
+/// them for all members: see ``Capabilities``. They are deleted when a membership ends.
 extension Sync {
     mutating func writes(for changes: IncomingChanges) -> [StoreWrite] {
         guard case .channel(let channel) = changes.stream else { return [] }
@@ -11,7 +11,7 @@ extension Sync {
         var writes: [StoreWrite] = []
         let begins = changes.isFresh == true || ownPosition(in: channel) == nil
         if begins {
-            // Of an ephemeral channel there is nothing older to be had.
+            // An ephemeral channel has no older messages to fetch.
             let isWhole = rows.channel.map { rows.messageCount(after: 0) >= $0.counters.messageCount || $0.isEphemeral } ?? false
             let lowest = rows.oldestMessage ?? changes.seq.addingWithSaturation(1)
             let counters = rows.channel.flatMap { $0.isEphemeral ? nil : $0.counters }
@@ -19,7 +19,7 @@ extension Sync {
                 cursor: changes.seq, windowStart: isWhole ? 0 : lowest, messageCount: counters?.messageCount)
             forgetVisit(of: channel)
             refreshing.remove(channel)
-            // It comes with the user's own.
+            // The user's own permissions come with it.
             owedPermissions.remove(channel)
             outdateLoads(in: channel)
             writes.append(.forget(channel))
@@ -51,13 +51,13 @@ extension Sync {
             }
         }
         if let counters = rows.counters { writes.append(.counters(channel, counters)) }
-        // Memberships are the user's: they follow behind the channel's position.
+        // Memberships are the user's: they are written after the channel's position.
         var own = rows.ofFeatures
         own.memberships = nil
         let position = saved.channels[channel]
         let kept = own.withoutRows(aboutMessagesExcept: { position?.holds($0) ?? false })
         if !kept.isEmptyOfFeatures { writes.append(.rows(kept, of: .channel(channel))) }
-        // A page of history on its way may have been read before this change: it is applied once more after the page.
+        // A page of history in flight may have been read before this change: the change is applied again after the page.
         if !loads.isEmpty { overtakeLoads(in: channel, own.rows(aboutMessages: { !(position?.holds($0) ?? false) })) }
         // Only for ordinary users: the permissions of admins, moderators and backends don't depend on the channel's state.
         if let capabilities = rows.capabilities, role == .user, let seq = saved.channels[channel]?.cursor {
@@ -66,7 +66,7 @@ extension Sync {
         return writes
     }
 
-    /// The channel is deleted: nobody watches or reads it any more, and what the device knows of who is there isn't kept up.
+    /// Ends the watching and reading of a deleted channel. What the device knows of who is there is no longer updated.
     private mutating func endLiveness(of channel: ChannelID) {
         if watched.contains(channel) || watchHolders.values.contains(channel) { emit(.unwatched(channel)) }
         endWatch(of: channel)
@@ -126,10 +126,9 @@ extension Sync {
         return overlayWrite(of: membership.channelId) + [.membership(membership), .leave(membership.channelId)]
     }
 
-    /// A channel that became ours while connected: its stream begins here. One that is followed already isn't touched, for its
-    /// stream knows better.
+    /// A channel that became the user's while connected: its stream begins here. A channel that is followed already isn't touched: its stream is more recent.
     ///
-    /// - Parameter rows: The rows that came with it: its newest message, and what is kept of it beside messages.
+    /// - Parameter rows: The rows that came with it: its newest message, and what is stored of it besides messages.
     mutating func adopt(_ channel: Channel, with rows: Rows) -> [StoreWrite] {
         let id = channel.channelId
         let seq = channel.counters.seq
@@ -137,7 +136,7 @@ extension Sync {
             guard position.isVisit else { return [] }
             forgetVisit(of: id)
             if position.cursor >= seq, !position.hasHole {
-                // The visit has all of it, and lists go on with what they show.
+                // The visit has all of it, and lists keep what they show.
                 position.isVisit = false
                 saved.channels[id] = position
                 let kept = rows.withoutRows(aboutMessagesExcept: position.holds)
@@ -163,7 +162,7 @@ extension Sync {
 }
 
 extension Membership {
-    /// The same membership given up.
+    /// The same membership after leaving.
     fileprivate var left: Membership {
         var membership = self
         membership.state = .none

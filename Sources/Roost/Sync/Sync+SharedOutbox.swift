@@ -1,9 +1,9 @@
 import RoostAPI
 
-/// What other chats of the same files do with the outbox, in this process or in another that had them. The file decides: what is there is still to be sent, as it
-/// says, and what isn't there any more another chat has sent, or given up.
+/// How other chats of the same files use the outbox, in this process or in another that had them. The file decides: what is in it is still to be
+/// sent, as it says, and what no longer is, another chat has sent or discarded.
 extension Sync {
-    /// Goes on from what the files hold, which other chats may have had, of this process or another. Nothing is under way.
+    /// Continues from what the files hold, which other chats of this process or another may have had. Nothing is in flight.
     mutating func reopened(_ saved: SavedState, _ outbox: SavedOutbox) {
         guard phase == .idle else { return }
         let former = self.saved
@@ -12,16 +12,16 @@ extension Sync {
         restoreSettlingLost(from: outbox)
         emit(.store(overlayWrites))
         for channel in reading.keys.sorted() { showOverlay(of: channel) }
-        // What was followed while it was watched isn't any more: the next connection begins it anew.
+        // Channels that were followed while watched no longer are: the next connection starts them again.
         for (channel, visit) in visits.sorted(by: { $0.key < $1.key }) {
             endVisit(of: channel)
             rememberVisit(of: channel, from: former.channels[channel]?.cursor ?? visit.start)
         }
-        // One may have ended while the files were let go of.
+        // A visit may have ended while the files were released.
         emit(.store([.keepVisits([])]))
     }
 
-    /// Restores the queues from the file. Another chat of the same files may have ended operations there: whoever waits for such a message is told.
+    /// Restores the queues from the file. Another chat of the same files may have ended operations there: callers that wait for such a message are notified.
     mutating func restoreSettlingLost(from outbox: SavedOutbox) {
         let before = queues.values.flatMap { $0.items.values.compactMap(\.message) }
         restoreAcknowledged(from: outbox)
@@ -29,12 +29,12 @@ extension Sync {
         for key in gone.sorted(by: { ($0.channel, $0.clientId) < ($1.channel, $1.clientId) }) { settleLost(key) }
     }
 
-    /// Takes over the operations that another chat of the same files has left, and what it was sending.
+    /// Takes over the operations that another chat of the same files has left, including those it was sending.
     mutating func takeOver(_ outbox: SavedOutbox) {
         readOutbox(outbox)
         var channels: [ChannelID?] = []
         for item in withoutThoseOfOthers(outbox) where queues[item.channel]?.items[item.id] == nil {
-            // Its row is there until the stream brings it.
+            // Its row stays until the stream brings it.
             if let message = item.message, acknowledged[message] != nil { continue }
             queues[item.channel, default: OutboxQueue()].put(item, for: server)
             if !channels.contains(item.channel) { channels.append(item.channel) }
@@ -45,15 +45,15 @@ extension Sync {
         }
     }
 
-    /// Takes in what another chat has changed, sent or given up, before anything is decided by what this one knows. What this one is writing or sending is as it
-    /// knows it, and what it doesn't know stays with the other: that one sends it, or leaves it (``takeOver(_:)``).
+    /// Takes in what another chat has changed, sent or discarded, before anything is decided by what this one knows. Operations that this chat is
+    /// writing or sending stay as it knows them. Those that it doesn't know stay with the other chat, which sends or leaves them (``takeOver(_:)``).
     mutating func readOutbox(_ outbox: SavedOutbox) {
         lastNumber = max(lastNumber, outbox.lastNumber)
         let rows = Dictionary(outbox.items.map { ($0.id, $0) }) { first, _ in first }
         let channels = queuedChannels
         let known = channels.flatMap { queues[$0]?.resting ?? [] }
         var changed: Set<ChannelID?> = []
-        // First of all, since a change of a message that is gone may name it by its id now.
+        // First, because a change of a message that is gone may name it by its id now.
         for item in known {
             guard let row = rows[item.id], row != item, queues[item.channel]?.items[item.id] != nil else { continue }
             changed.insert(item.channel)
@@ -67,7 +67,7 @@ extension Sync {
             }
         }
         for item in known where rows[item.id] == nil {
-            // It may have gone with its message.
+            // It may have been removed with its message.
             guard let gone = queues[item.channel]?.items[item.id] else { continue }
             lost(gone)
             changed.insert(item.channel)
@@ -78,12 +78,12 @@ extension Sync {
         }
     }
 
-    /// Whether the chat that has begun to send an operation sends it alone: an ephemeral channel doesn't know a message by its client id, and everybody would
-    /// get it twice.
+    /// Whether the chat that has begun to send an operation sends it alone: an ephemeral channel doesn't recognise a message by its client id, and
+    /// everyone would get it twice.
     func isSentByOne(_ item: OutboxItem) -> Bool { item.message.map { isEphemeral($0.channel) } ?? false }
 
-    /// Returns what is in the outbox without the messages that another chat has begun to send alone, and without the changes of these: they stay with it, and come
-    /// back if it leaves them (``takeOver(_:)``). Of what nobody here has begun to send, whoever is about to send it first asks the file (``sendNext(in:)``).
+    /// Returns the outbox without the messages that another chat has begun to send alone, and without their changes: they stay with that chat, and come back if
+    /// it leaves them (``takeOver(_:)``). For those that no chat here has begun to send, the first one that is about to asks the file (``sendNext(in:)``).
     func withoutThoseOfOthers(_ outbox: SavedOutbox) -> [OutboxItem] {
         let sent = outbox.items.filter { outbox.others.contains($0.id) && !$0.isUnsent && isSentByOne($0) }
         guard !sent.isEmpty else { return outbox.items }
@@ -95,7 +95,7 @@ extension Sync {
         }
     }
 
-    /// Another chat of the same files has sent an operation, or given it up.
+    /// Forgets an operation that another chat of the same files has sent or discarded.
     mutating func lost(_ item: OutboxItem) {
         if queues[item.channel]?.items[item.id]?.isWaiting == true { endWaiting(in: item.channel) }
         forget(item)
@@ -113,12 +113,11 @@ extension Sync {
 
     // MARK: What is shown
 
-    /// Returns writes of the cache with what other chats of the same files have asked for: what is shown over the server's rows of a channel is one row, which each
-    /// of them writes.
+    /// Returns writes of the cache, with what other chats of the same files have requested: the overlay of a channel is one row, which each of them writes.
     ///
     /// - Parameters:
-    ///   - outbox: What the file holds.
-    ///   - ended: What this one is about to remove from it.
+    ///   - outbox: The content of the file.
+    ///   - ended: The operations that this chat is about to remove from it.
     func showingOthers(_ writes: [StoreWrite], _ outbox: SavedOutbox, without ended: Set<Int64>) -> [StoreWrite] {
         let unknown = outbox.items.filter { queues[$0.channel]?.items[$0.id] == nil && !ended.contains($0.id) }
         guard !unknown.isEmpty else { return writes }

@@ -3,14 +3,13 @@ import RoostAPI
 
 /// Events, positions, and catching up.
 ///
-/// Each joined channel has a stream and the user has one; a position in each is the end of the applied part. So has a channel of others that is visited
-/// (`Sync+Visits`), which no resume brings.
+/// Each joined channel has a stream and the user has one; a position in each is the end of the applied part. A visited channel (`Sync+Visits`) has
+/// one too, which no resume brings.
 ///
-/// - An event that follows its stream's position is applied with the new position in one transaction. An older one is dropped. One
-///   further ahead shows a gap.
-/// - After a gap, as after a reconnect, `stream.resume` brings every stream up to one moment. Events are held meanwhile and
-///   applied afterwards in the order in which they came. All streams together, because a membership (in the user's stream) counts
-///   messages (in a channel's): both must be brought to the same moment, or the unread count is off by the messages between.
+/// - An event that follows its stream's position is applied with the new position in one transaction. An older one is dropped. One further ahead reveals a gap.
+/// - After a gap, as after a reconnect, `stream.resume` brings every stream up to one moment. Events are held meanwhile and applied afterwards in the
+///   order in which they arrived. All streams together, because a membership (in the user's stream) counts messages (in a channel's): both must be
+///   brought to the same moment, or the unread count is off by the messages between.
 /// - The writes depend on the rows alone, never on the kind of the event.
 extension Sync {
     mutating func receive(_ event: IncomingEvent) {
@@ -28,7 +27,7 @@ extension Sync {
     }
 
     private mutating func apply(_ event: IncomingEvent) {
-        // An event of a channel that isn't followed may come just before the membership begins here, or just after it ended.
+        // An event of a channel that isn't followed may arrive just before the membership begins here, or just after it ended.
         guard let position = cursor(of: event.stream) else { return noteDropped(event) }
         guard event.seq > position else { return }
         guard event.after ?? event.seq.subtractingWithSaturation(1) <= position else {
@@ -45,11 +44,11 @@ extension Sync {
             saved.userCursor = event.seq
             noteForeignPermissions(of: event)
             var writes: [StoreWrite] = [.userPosition(event.seq)] + userWrites(rows)
-            // Others learn with the answer to their question what they may.
+            // Users of other roles learn their permissions from the answer to their request.
             if role == .user { writes += holeWrites(rows) }
             store(writes)
             news.map { emit($0) }
-            // The permissions of others say nothing of whoever isn't an ordinary user.
+            // The permissions of ordinary users say nothing of a user who isn't one.
             let regained = role == .user ? saved.channels.keys.filter { regainsReading(rows, in: $0) } : []
             guard regained.isEmpty else {
                 refreshing.formUnion(regained)
@@ -57,7 +56,7 @@ extension Sync {
             }
         case .channel(let channel):
             let born = rows.messageCount(after: position)
-            // A message that can't be read can't be counted either.
+            // A message that can't be read can't be counted.
             let isUncounted = event.isMessageAlone && born == 0
             guard !isUncounted, !mustRefresh(channel, rows, born: born) else {
                 if isVisited(channel) { return renewVisit(of: channel, instead: event) }
@@ -71,7 +70,7 @@ extension Sync {
             var writes = channelWrites(rows, of: channel)
             noteReading(rows, in: channel)
             if event.isMessageAlone { writes.append(.add(rows, to: channel)) }
-            // Only the event that a message was born with counts it, and only once: the position has just moved past it.
+            // Only the event that created a message counts it, and only once: the position has just moved past it.
             if !isVisited(channel) { writes += rows.countWrite(in: channel, as: user, after: position) }
             writes += otherChatsWrites(rows, of: channel) + advanceWrite(of: channel) + readingWrites(in: [channel])
             store(writes, bringing: [rows])
@@ -109,20 +108,21 @@ extension Sync {
         let resume = Resume(
             after: saved.userCursor, channels: Dictionary(uniqueKeysWithValues: positions), from: resumedIDs.from,
             before: resumedIDs.before)
-        // While a page is stored, the server makes the next one.
+        // While a page is stored, the server prepares the next one.
         send(resume, for: .resume, ahead: true)
     }
 
-    /// Returns the positions, from the ids on that are to be asked for next, that a message to the server has room for. A longer one would end this connection, and
-    /// each one after it. Those that are left out come with the next part.
+    /// Returns the positions, from the next ids to request on, that fit into one message to the server. A longer message would end this connection,
+    /// and each one after it. The rest follows with the next part.
     private mutating func fitting(_ positions: [(String, Seq)]) -> [(String, Seq)] {
         resumedIDs.before = nil
         // The call has a number, a name and the position in the user's own stream.
         var left = settings.outgoingSizeBytesMax - 200
-        // Nearly always they fit even if each character is escaped and each seq is the longest: then no more is measured, since each page of a resume comes by here.
+        // Nearly always they fit even if each character is escaped and each seq is the longest. Then nothing more is measured, because each page of a
+        // resume passes here.
         guard resumedIDs.from != nil || positions.reduce(0, { $0 + 2 * $1.0.utf8.count + 24 }) > left else { return positions }
         let asked = positions.filter { resumedIDs.contains($0.0) }.sorted { $0.0.utf8.lexicographicallyPrecedes($1.0.utf8) }
-        // The part's own two ids.
+        // The two ids of the part itself.
         left -= 2 * (asked.lazy.map { Self.sizeBytes(of: $0.0) }.max() ?? 0)
         var kept = asked.prefix { channel, seq in
             left -= Self.sizeBytes(of: channel) + "\(seq)".utf8.count
@@ -138,7 +138,7 @@ extension Sync {
         id.utf8.count + id.utf8.count { $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") } + 4
     }
 
-    /// Whether a channel became the user's after the part of a resume that it belongs to: the next round fetches it. Later parts bring theirs.
+    /// Whether a channel became the user's after the part of a resume that it belongs to: the next round fetches it. Later parts include theirs.
     private func isOfEarlierPart(_ membership: Membership) -> Bool {
         guard let from = resumedIDs.from, membership.state == .member, ownPosition(in: membership.channelId) == nil else {
             return false
@@ -153,7 +153,7 @@ extension Sync {
         } catch {
             return lose(.server, "the answer to a resume couldn't be read: \(error)")
         }
-        // One that wasn't on this page is on a later one. To a resume that names its position it would bring nothing.
+        // A channel that wasn't on this page is on a later one. A resume that names its position would bring nothing.
         if page.hasMore { refreshing.formUnion(fetchedAfresh.subtracting(page.channels.compactMap(\.stream.channel))) }
         fetchedAfresh = []
         let before = saved
@@ -191,7 +191,7 @@ extension Sync {
             guard resumedIDs.from == nil else { return resume() }
         }
         idleResumes = saved == before ? idleResumes + 1 : 0
-        // One that shows a hole has the next one fetch the channel afresh. A broken server doesn't give it.
+        // If it reveals a hole, the next resume fetches the channel again. A broken server doesn't deliver it.
         guard idleResumes == 0 || (!refreshing.isEmpty && idleResumes <= 5) else {
             return lose(.server, "a resume promised more and brought nothing")
         }
@@ -212,7 +212,7 @@ extension Sync {
     private mutating func caughtUp() {
         phase = .online
         slowResumes = 0
-        // Only now is everything there that another role brings.
+        // Only now has everything arrived that the new role brings.
         if saved.role != role {
             saved.role = role
             emit(.store([.appRole(role)]))
@@ -221,7 +221,7 @@ extension Sync {
         let events = held
         held = []
         for event in events {
-            // A gap among them puts the machine back to catching up: the rest is held again.
+            // A gap among them returns the machine to catching up: the rest is held again.
             if phase == .catchingUp { held.append(event) } else if phase == .online { apply(event) }
         }
         guard phase == .online else { return }
@@ -229,7 +229,7 @@ extension Sync {
             hasDroppedEvents = false
             return catchUp()
         }
-        // Nothing is missing: what is fetched afresh from now on has nothing to do with it.
+        // Nothing is missing: later fetches have nothing to do with it.
         catchUpsInARow = 0
         handOverEarlyAnswers()
         set(.online)
@@ -239,35 +239,35 @@ extension Sync {
         renewVisits()
         askForPermissions()
         askForUsersSoon()
-        // What arrived while there was no connection to tell it by.
+        // Reports what arrived while there was no connection.
         note([:])
     }
 
-    /// Drops the cache in another epoch, since it belongs to a history that the server no longer has. The outbox stays.
+    /// Drops the cache in another epoch, because it belongs to a history that the server no longer has. The outbox stays.
     mutating func startAfresh(epoch: String) {
-        // In the same history the seqs that are remembered still hold.
+        // In the same history the remembered seqs are still valid.
         if saved.epoch != epoch {
             arrivals = [:]
             sendAcknowledgedAnew()
             dropHeldAnswers()
         }
         let isOther = saved.epoch.map { $0 != epoch } ?? false
-        // They begin anew with another watch.
+        // They start again with another watch.
         owedVisits.formUnion(visits.keys)
         for (channel, visit) in visits { rememberVisit(of: channel, from: saved.channels[channel]?.cursor ?? visit.start) }
-        // Seqs of another history say nothing.
+        // Seqs of another history mean nothing.
         if saved.epoch != epoch { forgottenVisits = forgottenVisits.mapValues { _ in 0 } }
         (visits, droppedSeqs) = ([:], [:])
         saved = SavedState(epoch: epoch, role: role)
         (channelRoles, owedPermissions, askedPermissions) = ([:], [], [:])
         userQuestions.forget()
-        // How far something was read in another history says nothing.
+        // Read positions of another history mean nothing.
         reading = reading.mapValues { _ in 0 }
         if isOther { for channel in overlays.keys { _ = overlayWrite(of: channel) } }
         emit(.store([.erase(epoch: epoch), .appRole(role)] + overlayWrites))
     }
 
-    /// Requests writes, and then removes messages from the outbox that the rows of channels bring: never before those are stored.
+    /// Requests writes, then removes messages from the outbox that the rows of channels bring: never before those are stored.
     mutating func store(_ writes: [StoreWrite], bringing rows: [Rows] = []) {
         emit(.store(writes))
         for rows in rows { arrived(rows) }
@@ -276,8 +276,8 @@ extension Sync {
 }
 
 extension [StoreWrite] {
-    /// Takes away memberships of the user's stream that channels bring too, among the first writes. A resume brings most of them twice: the channel's comes
-    /// behind the position and the messages that it counts, so that it is the one to keep. One that has ended stays: it says that the channel is to be left.
+    /// Removes memberships of the user's stream that channels bring too, among the first writes. A resume brings most of them twice: the channel's comes after
+    /// the position and the messages that it counts, so that is the one to keep. An ended membership stays: it says that the channel is to be left.
     fileprivate mutating func removeRepeated(_ memberships: [ChannelID: Membership], among count: Int) {
         let kept = prefix(count).filter { write in
             guard case .rows(let rows, of: .channel(let channel)) = write, let own = rows.memberships?.last else { return true }

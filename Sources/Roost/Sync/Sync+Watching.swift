@@ -1,10 +1,9 @@
 import Logging
 import RoostAPI
 
-/// A watch ends with its connection: the app's watches begin again once the next one has caught up. A server that can't take one now is asked
-/// again a little later.
+/// A watch ends with its connection: the app's watches are renewed once the next one has caught up. A server that can't begin one now is asked again later.
 extension Sync {
-    /// What is read at this moment goes on too.
+    /// Reading starts again too.
     mutating func renewWatches() {
         guard mustRenewWatches else { return }
         mustRenewWatches = false
@@ -13,13 +12,13 @@ extension Sync {
     }
 
     mutating func watchRenewed(_ channel: ChannelID, _ bytes: [UInt8]) {
-        // One that begins with the connection does so before users are asked for.
+        // A watch that begins with the connection does so before users are requested.
         if watchRetries.removeValue(forKey: channel) != nil { recheckUsers() }
         takeRenewal(of: channel, bytes)
         emit(.watching(channel))
     }
 
-    /// A refusal that doesn't pass ends the watch.
+    /// A permanent refusal ends the watch.
     mutating func watchFailed(_ channel: ChannelID, _ error: RoostError) {
         guard watched.contains(channel) || isVisited(channel) else {
             watchRetries[channel] = nil
@@ -35,7 +34,7 @@ extension Sync {
         endVisit(of: channel)
     }
 
-    /// Asks once more for a watch, if it is wanted still.
+    /// Requests a watch again, if it is still wanted.
     mutating func watchAgain(_ channel: ChannelID) {
         guard isAuthenticated, watchRetries[channel] != nil else { return }
         guard watched.contains(channel) || isVisited(channel) else {
@@ -45,7 +44,7 @@ extension Sync {
         renewWatch(of: channel)
     }
 
-    /// The connection is gone, and the next one renews all watches.
+    /// The connection has ended, and the next one renews all watches.
     mutating func endRetryingWatches() {
         for channel in watchRetries.keys.sorted() { emit(.cancelTimer(.watch(channel))) }
         watchRetries = [:]
@@ -56,26 +55,26 @@ extension Sync {
         mayEndVisits = true
     }
 
-    /// Watches a channel as long as a live object is there.
+    /// Watches a channel while a live object exists.
     mutating func hold(_ channel: ChannelID, by holder: Int64, for token: CallToken) {
         guard isAuthenticated else {
             return emit(.reply(token, .failure(RoostError(.notConnected, "There is no connection to the server."))))
         }
         watchHolders[holder] = channel
-        // Of a channel of others the answer is all that there is: its newest message is shown.
+        // If the user isn't a member, the answer is all there is: its newest message is shown.
         let isOwn = ownPosition(in: channel) != nil
         let operation = WatchChannel(channel: channel, limit: isOwn ? 0 : 1, watchersLimit: isOwn ? nil : 0)
         send(operation, for: .app(token, .hold(holder), mayChange: false))
     }
 
-    /// A live object is gone: the last one that watched a channel ends that, unless the app watches it too, or has just asked to.
+    /// A live object is gone: the last one that watched a channel ends the watch, unless the app watches the channel too, or has just asked to.
     mutating func release(_ holder: Int64) {
         guard let channel = watchHolders.removeValue(forKey: holder) else { return }
         endingWatches.insert(channel)
         endUnwantedWatches()
     }
 
-    /// Tells the server of watches that nothing here wants any more. Looked at again when a call ends that would have watched one.
+    /// Ends the watches at the server that nothing here wants any longer. Called again when a call ends that would have watched a channel.
     mutating func endUnwantedWatches() {
         mayEndVisits = true
         for channel in endingWatches.sorted() where !wantsWatch(of: channel) {
@@ -84,10 +83,10 @@ extension Sync {
         }
     }
 
-    /// Nobody waits for the answer to a call any more: the user isn't to watch anything because of it. The server takes the calls of a connection in their order, so
-    /// a channel that the call names can be unwatched at once, unless something else here watches it. Of the others only the late answer tells.
+    /// Handles a call whose answer is no longer awaited: the user must not watch anything because of it. The server handles the calls of a connection in order,
+    /// so a channel that the call names can be unwatched at once, unless something else here watches it. The others are known only from the late answer.
     ///
-    /// - Parameter number: The call's, which isn't among the calls any more.
+    /// - Parameter number: The number of the call, which is no longer among the calls.
     mutating func giveUpWatching(_ number: Int64, _ purpose: Purpose) {
         guard case .app(_, let effect, _) = purpose else { return }
         switch effect {
@@ -101,14 +100,14 @@ extension Sync {
         }
     }
 
-    /// The late answer to a call that was given up says which channels it has watched.
+    /// Ends the watches that the late answer to an abandoned call names.
     mutating func endWatches(thatBegan effect: CacheEffect, with bytes: [UInt8]) {
         switch effect {
         case .watchAll(let ended):
             let views = (try? ReplyResult<Page<ChannelView>>.decode(bytes))?.items ?? []
             endingWatches.formUnion(views.filter { $0.isWatched(except: ended) }.map(\.channel.channelId))
         case .watch(let asked):
-            // A call that creates the channel may find another one than it names, which there is for the same members.
+            // A call that creates the channel may find another one than it names, which exists for the same members.
             let id = (try? ReplyResult<WatchedChannel>.decode(bytes))?.channel.channelId
             if let id, id != withoutType(asked) { endingWatches.insert(id) }
         default: return
@@ -121,7 +120,7 @@ extension Sync {
         watched.contains(channel) || watchHolders.values.contains(channel) || isAskedToWatch(channel)
     }
 
-    /// Whether a call of the app's is under way that may have the channel watched, or its answer waits to be taken in.
+    /// Whether a call of the app that may watch the channel is in flight, or its answer waits to be handled.
     private func isAskedToWatch(_ channel: ChannelID) -> Bool {
         let isAsked = calls.values.contains { purpose in
             guard case .app(_, let effect, _) = purpose else { return false }
@@ -134,7 +133,7 @@ extension Sync {
         return isAsked || earlyAnswers.values.contains { $0.watched.contains(channel) }
     }
 
-    /// The channel isn't watched any more, by the app or by live objects.
+    /// Ends the watches of a channel, by the app and by live objects.
     mutating func endWatch(of channel: ChannelID) {
         watched.remove(channel)
         endingWatches.remove(channel)
@@ -142,9 +141,9 @@ extension Sync {
         mayEndVisits = true
     }
 
-    /// The app doesn't want to watch a channel any more. One that it names `type:id` is known by its id alone.
+    /// Ends the app's watch of a channel. A channel named `type:id` is known by its id alone.
     ///
-    /// - Returns: Whether live objects watch it still. Then the server isn't to be told.
+    /// - Returns: Whether live objects still watch it. The server must not be notified then.
     mutating func unwatch(_ channel: ChannelID) -> Bool {
         endWatchCalls(of: channel)
         let id = wantsWatch(of: channel) ? channel : withoutType(channel)
@@ -158,7 +157,7 @@ extension Sync {
         return true
     }
 
-    /// An answer that is still to come must not have a channel watched again that the app doesn't want to watch any more.
+    /// Makes sure that a pending answer doesn't watch a channel again that the app no longer wants to watch.
     private mutating func endWatchCalls(of channel: ChannelID) {
         let names = [channel, withoutType(channel)]
         for case (let number, .app(let token, let effect, let mayChange)) in calls {

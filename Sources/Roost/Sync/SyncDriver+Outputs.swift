@@ -3,25 +3,25 @@ import RoostAPI
 
 /// Performs the machine's outputs.
 extension SyncDriver {
-    /// Asks the server for what comes next, writes the rows of all outputs in one transaction, then does the rest in its order: nobody learns
-    /// of a row before it is stored.
+    /// Sends the frames that go ahead, writes the rows of all outputs in one transaction, then performs the rest in order: nothing learns of a row
+    /// before it is stored.
     func perform(_ outputs: [Sync.Output]) async {
         for output in outputs { if case .sendAhead(let bytes) = output { outgoing?.yield(.message(bytes)) } }
         let requested = outputs.flatMap { output in if case .store(let writes) = output { writes } else { [StoreWrite]() } }
         let writes = await showingOthers(requested, outputs)
         let storeFailure = writes.isEmpty ? nil : await store(writes)
         let isStored = storeFailure == nil
-        // A watch ends with the membership, without a word of the server's.
+        // A watch ends with the membership, without notice from the server.
         for case .leave(let channel) in writes { signals.send(.stoppedWatching(channel)) }
         var batch = OutboxBatch()
         var kept: [Sync.Input] = []
         var untold: [Sync.Input] = []
         for output in outputs {
             switch output {
-            // A message whose row couldn't be stored stays in the outbox: it is sent again, and the server knows it by its client id. What is
-            // removed goes all the same: what the user gives up, which is told below, and a message that the server wouldn't know again.
+            // A message whose row couldn't be stored stays in the outbox: it is sent again, and the server recognises it by its client id. Removals
+            // are written all the same: operations that the user discards, which is reported below, and a message that the server wouldn't recognise.
             case .outbox(.done) where !isStored, .outbox(.arrived) where !isStored: continue
-            // Nor is the app told of it: it comes again, among what was missed. What was missed before, and is stored, comes with it.
+            // The app isn't notified of it either: it arrives again, among what was missed. What was missed before, and is stored, comes with it.
             case .event(let event, _) where !isStored:
                 if case .missed(let after) = event { untold.append(.missedAgain(after)) }
                 continue
@@ -29,7 +29,7 @@ extension SyncDriver {
                 batch.writes.append(write)
                 continue
             case .send, .kept, .noted, .reply:
-                // These say what is in the file. Nothing else waits for the disk, so that several writes are one.
+                // These report what is in the file. Nothing else waits for the disk, so several writes are combined.
                 await write(&batch, before: output)
             default: break
             }
@@ -47,19 +47,19 @@ extension SyncDriver {
         }
         await write(&batch)
         if let failure = batch.failure {
-            // The machine goes on from the file only where somebody waits for something to be kept. Of a large outbox that is much to read.
+            // The machine continues from the file only if a caller waits for something to be kept. Of a large outbox that is much to read.
             let isAwaited = machine?.keeping.isEmpty == false
             var saved: SavedOutbox?
             if isAwaited { saved = try? await savedOutbox() }
             kept.append(.outboxFailed(saved, "\(failure)", isAwaited: isAwaited))
         }
-        // Before what came meanwhile: that isn't in the file yet, and would be undone by a state of the file from before it.
+        // Before inputs that arrived meanwhile: those aren't in the file yet, and an earlier state of the file would undo them.
         inputs.insert(contentsOf: kept, at: 0)
         if let storeFailure, let files = try? await files() { await storeFailed(files.store, "\(storeFailure)") }
         inputs.insert(contentsOf: untold, at: 0)
     }
 
-    /// Returns the writes of outputs with what other chats of the same files have asked for (``Sync/showingOthers(_:_:without:)``).
+    /// Returns the writes of outputs with what other chats of the same files have requested (``Sync/showingOthers(_:_:without:)``).
     private func showingOthers(_ writes: [StoreWrite], _ outputs: [Sync.Output]) async -> [StoreWrite] {
         let showsOutbox = writes.contains { write in
             switch write {
@@ -74,7 +74,7 @@ extension SyncDriver {
         return machine.showingOthers(writes, outbox, without: Set(ended))
     }
 
-    /// Returns why the rows aren't stored; nil if they are. The machine has to get the state that is.
+    /// Returns why the rows aren't stored; nil if they are. The machine must then get the stored state.
     func store(_ writes: [StoreWrite]) async -> (any Error)? {
         do {
             let files = try await files()
@@ -120,37 +120,37 @@ extension SyncDriver {
         }
     }
 
-    /// Tells of members who aren't any more: the server tells a little later that they don't type.
+    /// Reports members who have left: the server reports only a little later that they have stopped typing.
     private func tellLeavers(of writes: [StoreWrite]) {
         for case .rows(let rows, of: .channel(let channel)) in writes {
             if !rows.leavers.isEmpty { signals.send(.left(rows.leavers, channel)) }
         }
     }
 
-    /// Tells the app of an event that is stored.
+    /// Sends the app a stored event.
     private func tell(_ event: ChatEvent, at position: StreamPosition?) async {
         guard case .happened(var news) = event else { return events.send(event, at: position) }
         if news.kind == .messageNew, let channel = news.channel, let actor = news.actor {
-            // What the server says of somebody's doing isn't what they have typed.
+            // A system message about a user's action isn't something they have typed.
             if news.message?.kind != .system { signals.send(.wrote(actor, channel)) }
         } else if let message = news.message, let position {
-            // An event is the same for all members. What one of them has deleted for themselves, only the store knows.
+            // An event is the same for all members. Only the store knows what one of them has deleted for themselves.
             guard let shown = try? await files().store.read({ try $0.shown(message) }) else {
                 return events.send(.missed(after: [position.channel: position.seq.subtractingWithSaturation(1)]), at: nil)
             }
             news.message = shown
         } else if let purged = news.purged, let channel = news.channel {
-            // A member who may not see the message that was deleted is told nothing: the place of it comes to all.
+            // A member who may not see the deleted message isn't notified: its position is sent to all.
             let maySee = try? await files().store.read { try $0.maySee(messageAt: purged.seq, in: channel) }
             guard maySee ?? true else { return }
         }
         events.send(.happened(news), at: position)
     }
 
-    /// One call at a time: the machine requests the next token only after this one came, failed or was given up.
+    /// One call at a time: the machine requests the next token only after this one arrived, failed or was given up.
     private func fetchToken() {
         let provider = environment.token
-        // A chat that is gone doesn't stay for the answer.
+        // The task doesn't keep a chat that is gone.
         tokenFetch = Task { [weak self] in
             let input: Sync.Input
             do {
@@ -158,7 +158,7 @@ extension SyncDriver {
             } catch {
                 input = .tokenFailed("\(error)")
             }
-            // A provider that was given up may answer after all. Its answer isn't the one that is awaited now.
+            // A provider that was given up may still answer. Its answer isn't the one awaited now.
             guard !Task.isCancelled else { return }
             await self?.post(input)
         }
@@ -178,7 +178,7 @@ extension SyncDriver {
         outgoing = nil
         guard let connection else { return }
         self.connection = nil
-        // A peer that is gone doesn't take the goodbye: after a while the socket is closed without.
+        // A peer that is gone doesn't accept the close frame: after a while the socket is closed without it.
         let clock = environment.clock
         Task {
             try? await clock.sleep(for: .seconds(5))
@@ -186,19 +186,19 @@ extension SyncDriver {
         }
     }
 
-    /// The part of a batch of outputs that is about the outbox.
+    /// The part of a batch of outputs that concerns the outbox.
     private struct OutboxBatch {
-        /// What is still to be written.
+        /// The writes still to be made.
         var writes: [OutboxWrite] = []
-        /// Why some of it couldn't be written. From then on the file stays as it is: callers are told that nothing was kept, and what follows may build on it.
+        /// Why some of it couldn't be written. From then on the file stays as it is: callers get an error, and later writes may build on the failed ones.
         var failure: (any Error)?
-        /// What the file says of the operations.
+        /// The state of the operations in the file.
         var written = WrittenOutbox()
-        /// The operations of which callers are told that they weren't kept.
+        /// The operations whose callers are notified that they weren't kept.
         var notKept: Set<Int64> = []
     }
 
-    /// Writes what has to be in the file before an output. If it can't be, what nobody waits for is owed.
+    /// Writes what must be in the file before an output. If it can't be written, the writes that no caller waits for are owed.
     private func write(_ batch: inout OutboxBatch, before output: Sync.Output? = nil) async {
         let writes = batch.writes
         batch.writes = []
@@ -208,24 +208,24 @@ extension SyncDriver {
         var awaitedCount = 0
         if case .kept(let token, _, _)? = output { awaitedCount = machine?.keeping[token] ?? 0 }
         for write in writes.dropLast(awaitedCount) {
-            // Another state of what isn't kept isn't kept either.
+            // Another state of an operation that isn't kept isn't kept either.
             if case .update(let item, _) = write, batch.notKept.contains(item.id) { continue }
             owedWrites.add(write)
         }
-        // What somebody waits for isn't owed: they are told that it wasn't kept, or not taken back, and it goes on as the file has it.
+        // Awaited writes aren't owed: their callers are notified that the operation wasn't kept, or not taken back, and it continues as the file has it.
         for write in writes.suffix(awaitedCount) {
             switch write {
             case .put(let item), .change(_, _, let item?): batch.notKept.insert(item.id)
             default: break
             }
         }
-        // Nothing is put into a file that was deleted, and what is to be written to it goes on without.
+        // Nothing is put into a deleted file, and operations whose state was to be written continue without it.
         if failure is Outbox.Deleted { owedWrites.dropItems() }
     }
 
     /// Returns why the writes aren't in the file; nil if they are.
     ///
-    /// - Parameter written: Gets what the file says of the operations.
+    /// - Parameter written: Receives the state of the operations in the file.
     private func apply(_ writes: [OutboxWrite], _ written: inout WrittenOutbox) async -> (any Error)? {
         let files: SyncFiles
         do { files = try await self.files() } catch { return error }
@@ -236,7 +236,7 @@ extension SyncDriver {
         var isWritten = false
         defer {
             var change = StoreChange(outbox: Set(all.compactMap(\.channel)), isOutbox: true)
-            // Of every operation it is another question now whether it is for this server. What is owed was told of when it wasn't written.
+            // Every operation may now be for this server, or no longer. Owed writes were reported when they failed.
             if writes.contains(where: isServer) || (owedServer && isWritten) { change.merge(.everything) }
             files.store.signals.signal(change)
         }
@@ -246,14 +246,14 @@ extension SyncDriver {
             owedWrites = OwedWrites()
             return nil
         } catch {
-            // The rows stay unchanged. What was carried out is sent once more after a restart, which does nothing twice.
+            // The rows stay unchanged. Operations that were carried out are sent again after a restart, which does nothing twice.
             environment.logger.error("The outbox couldn't be written.", metadata: ["error": "\(error)"])
             environment.onStorageProblem(StorageProblem(.outboxNotWritten, files.outbox.url, error))
             return error
         }
     }
 
-    /// What the outbox has, with what is still to be written to it.
+    /// The content of the outbox, with the writes that are owed to it.
     func savedOutbox() async throws -> SavedOutbox {
         let files = try await files()
         var saved = try await files.outbox.saved()
@@ -286,7 +286,7 @@ extension SyncDriver {
         connecting = [:]
     }
 
-    /// Ends whatever still waits.
+    /// Fails all callers that still wait.
     func failEverything(_ error: RoostError) {
         finishConnecting(.failure(error))
         for waiting in openingConnections.values { waiting.resume(throwing: error) }
@@ -300,7 +300,7 @@ extension SyncDriver {
     private func settle(_ key: MessageKey, _ result: Result<Message, RoostError>) {
         if case .success(let message) = result {
             droppedMentions.note(message)
-            // The answer to an edit may be somebody else's message, whose client gave it the same name.
+            // The answer to an edit may be another user's message, whose client gave it the same id.
             guard message.sender == environment.user else { return }
         }
         for waiting in (confirmations.removeValue(forKey: key) ?? [:]).values { waiting.resume(with: result.mapError { $0 }) }

@@ -3,14 +3,14 @@ import RoostAPI
 
 /// The app's requests.
 extension SyncDriver {
-    /// Begins to connect, and returns when everything that was missed is there.
+    /// Connects, and returns once everything that was missed has arrived.
     ///
-    /// - Parameter timeout: How long to wait for that; nil for ever. The client goes on connecting after it.
+    /// - Parameter timeout: How long to wait for that; nil for no limit. The client keeps connecting afterwards.
     func connect(timeout: Duration? = nil) async throws {
         let (token, stops) = (nextToken(), stopCount)
         noteStart(since: stops)
         let clock = environment.clock
-        // Opening the files takes a while too.
+        // Opening the files takes time too.
         let alarm = timeout.map { timeout in
             Task {
                 try await clock.sleep(for: timeout)
@@ -21,9 +21,9 @@ extension SyncDriver {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 openingConnections[token] = continuation
-                // It goes on even if nobody waits for it any more.
+                // It continues even if the caller no longer waits.
                 Task { await beginConnecting(token, since: stops) }
-                // It may have been cancelled on its way here, before there was something to cancel. So below.
+                // The task may have been cancelled before there was a continuation to resume. The same applies below.
                 if Task.isCancelled { stopWaiting(for: token) }
             }
         } onCancel: {
@@ -31,16 +31,16 @@ extension SyncDriver {
         }
     }
 
-    /// Opens the files, and has the machine connect.
+    /// Opens the files, and makes the machine connect.
     private func beginConnecting(_ token: CallToken, since stops: Int) async {
         var isSubmitted = false
         defer { if !isSubmitted { giveUpStarting() } }
         do {
             guard try await prepareToConnect(since: stops) else { throw disconnectedMeanwhile }
-            // An end that was asked for before would take this for connected, or end it.
+            // A stop that was requested before would take this for connected, or end it.
             while stopsUnderWay > 0 { await rest() }
             try await requireSession()
-            // The app may have disconnected once more while this waited.
+            // The app may have disconnected again while this waited.
             guard stops == stopCount else { throw disconnectedMeanwhile }
         } catch {
             takeWaiting(for: token)?.resume(throwing: error)
@@ -62,9 +62,9 @@ extension SyncDriver {
         openingConnections.removeValue(forKey: token) ?? connecting.removeValue(forKey: token)
     }
 
-    /// Begins to connect, unless the app has disconnected since.
+    /// Starts connecting, unless the app has disconnected since.
     ///
-    /// - Parameter stops: What ``stopCount`` was when the app asked for it.
+    /// - Parameter stops: The value of ``stopCount`` when the app asked to connect.
     func start(since stops: Int) async throws {
         noteStart(since: stops)
         var isSubmitted = false
@@ -84,47 +84,47 @@ extension SyncDriver {
         releaseFilesSoon()
     }
 
-    /// Has the machine look at once whether there is a connection.
+    /// Makes the machine check at once whether there is a connection.
     func nudge() {
         if machine != nil { submit(.nudge) }
     }
 
-    /// Ends the connection, and returns when it has ended and nothing that the app shares is held in the background.
+    /// Ends the connection, and returns once it has ended and no shared files are held in the background.
     func stop() async {
         await endConnection()
         await releaseFilesInBackground()
     }
 
-    /// Ends the connection, and returns when it has ended.
+    /// Ends the connection, and returns once it has ended.
     func endConnection() async {
         noteStop()
-        // The machine knows nothing of files that couldn't be opened or taken back.
+        // The machine doesn't know of files that couldn't be opened or taken back.
         if case .failed = statuses.current { statuses.send(.offline) }
         if machine == nil {
             statuses.send(.offline)
         } else {
             stopsUnderWay += 1
             await post(.stop)
-            // Someone else may be at it.
+            // Another caller may be handling it.
             while stopsUnderWay > 0 { await rest() }
         }
     }
 
-    /// The chat is gone: ends the connection, and what the app is asked for.
+    /// The chat is gone: ends the connection, and requests to the app.
     func abandon() async {
         tokenFetch?.cancel()
         await stop()
     }
 
-    /// Opens the files and checks the address. What is wrong with them is the status, until the app tries again.
+    /// Opens the files and checks the address. An error of either becomes the status, until the app tries again.
     ///
-    /// - Returns: Whether to connect still: opening takes a while, and the app may have disconnected meanwhile.
+    /// - Returns: Whether to connect still: opening takes time, and the app may have disconnected meanwhile.
     private func prepareToConnect(since stops: Int) async throws -> Bool {
         do {
             try environment.transport.validate(environment.url)
             try takeFilesBack()
             let files = try await prepare()
-            // What waits in the outbox may have been sent or given up since by another chat of this process.
+            // Another chat of this process may have sent or discarded pending operations since.
             if files.isShared, machine?.phase == .idle { isReopened = true }
         } catch let error as RoostError {
             statuses.send(.failed(error))
@@ -134,7 +134,7 @@ extension SyncDriver {
     }
 
     private func giveUpConnecting(_ token: CallToken, after timeout: Duration) {
-        // While another attempt is under way, the reason is that of the one before.
+        // While another attempt is in progress, the reason is that of the previous one.
         let last = statuses.changes(since: 0).values.suffix(2)
         let reason = last.compactMap { if case .waiting(_, let reason) = $0 { reason } else { nil } }.last
         let message = "There was no connection within \(timeout)\(reason.map { ": \($0)" } ?? "")."
@@ -157,15 +157,15 @@ extension SyncDriver {
         _ = try await answer(order.take()) { .loadMessages($0, channel, load, limit: limit) }
     }
 
-    /// Begins to read a channel.
+    /// Starts reading a channel.
     ///
-    /// - Throws: `RoostError` that the server refuses it with. Without a connection it isn't asked.
+    /// - Throws: The `RoostError` with which the server refuses it. Without a connection it isn't asked.
     func startReading(_ channel: ChannelID, isolation: isolated (any Actor)? = #isolation) async throws {
         try await startReading(channel, order.take())
     }
 
     private func startReading(_ channel: ChannelID, _ turn: CallOrder.Turn) async throws {
-        // What begins and ends with a screen is told even if the screen is gone before its turn. Cancelling ends the wait alone.
+        // Reading that starts and ends with a screen is reported even if the screen is gone before its turn. Cancelling only ends the wait.
         await turn.comesInAnyCase()
         _ = try await answer(turn) { .startReading($0, channel) }
     }
@@ -184,7 +184,7 @@ extension SyncDriver {
         }
     }
 
-    /// Changes something of an operation in the outbox.
+    /// Changes an operation in the outbox.
     func request(_ input: Sync.Input) async {
         await whileWriting {
             _ = try? await prepare()
@@ -192,9 +192,9 @@ extension SyncDriver {
         }
     }
 
-    /// Has the machine handle an input, and returns its answer.
+    /// Makes the machine handle an input, and returns its answer.
     ///
-    /// - Parameter isKept: Whether it may be written to the outbox. Who gives that up waits until it is.
+    /// - Parameter isKept: Whether it may be written to the outbox. A caller that gives that up waits until it is.
     private func answer(
         _ turn: CallOrder.Turn, isKept: Bool = false, _ input: @Sendable (CallToken) -> Sync.Input
     ) async throws -> CallAnswer {
@@ -223,58 +223,58 @@ extension SyncDriver {
         }
     }
 
-    /// Ends the wait for an answer, and has the machine learn of it. The caller is told before that, unless its answer has come, which it gets once what that
-    /// brings is written: the machine may be writing what it was given earlier, which can take seconds where another process has locked the cache.
+    /// Ends the wait for an answer, and notifies the machine. The caller returns before that, unless its answer has arrived, which it gets once the
+    /// answer's data is written: the machine may be writing earlier data, which can take seconds if another process has locked the cache.
     private func giveUp(_ token: CallToken, isKept: Bool) {
         let isQueued = inputs.contains { $0.caller == token }
-        // What the machine has taken in is the caller's, as a watch is that has begun: they get the answer.
+        // What the machine has taken in belongs to the caller, such as a watch that has begun: they get the answer.
         guard !isKept, isQueued || machine?.isStillToAnswer(token) == true else { return submit(.cancel(token)) }
         replies.removeValue(forKey: token)?.resume(throwing: CancellationError())
         guard !isQueued else { return submit(.cancel(token)) }
-        // Before an answer that has come and wasn't looked at: nobody would end the watch that it begins.
+        // Before an answer that has arrived and wasn't handled: nothing else would end the watch that it begins.
         inputs.insert(.cancel(token), at: 0)
         Task { await drain() }
     }
 
-    /// Ends the wait for what the server is asked at once, and not for what is kept: which of them it is, the machine knows.
+    /// Ends the wait for an immediate request to the server, but not for an operation that is kept: only the machine knows which it is.
     private func giveUpAsking(_ token: CallToken) {
         guard machine?.isStillToAnswer(token) == true else { return submit(.cancelAsking(token)) }
         giveUp(token, isKept: false)
     }
 
-    /// Gives the machine an input, and has its answer resume a caller: at once if the chat has ended, where nothing answers.
+    /// Gives the machine an input whose answer resumes a caller: at once if the chat has ended, because nothing answers then.
     private func ask(_ input: Sync.Input, for token: CallToken, _ continuation: CheckedContinuation<CallAnswer, any Error>) {
         guard !hasEnded else { return continuation.resume(throwing: Self.loggedOut) }
         replies[token] = continuation
         submit(input)
     }
 
-    /// Takes an operation into the outbox, and returns when it is on disk and shown. Operations are sent in the order of these calls.
+    /// Adds an operation to the outbox, and returns when it is on disk and shown. Operations are sent in the order of these calls.
     ///
-    /// - Throws: `RoostError` with the code of a limit, which no server would take: it would stay in the outbox as refused; `unavailable` if it can't be written;
-    ///   `not_found` for a change of a message on its way that isn't, and for one of an operation that another chat of the same files has sent meanwhile, or given up.
-    ///   To conceal a channel that isn't followed, the server is asked at once, and nothing is kept: `not_connected` without a connection, and if it is lost before
-    ///   the answer; `unavailable` if there is no answer in time; what the server refuses; and `CancellationError`.
+    /// - Throws: `RoostError` with the code of a limit, which no server would accept: the operation would stay in the outbox as refused; `unavailable` if it
+    ///   can't be written; `not_found` for a change of a pending message that doesn't exist, and for one of an operation that another chat of the same files
+    ///   has meanwhile sent or discarded. To conceal a channel that isn't followed, the server is asked at once, and nothing is kept: `not_connected` without a
+    ///   connection, and if it is lost before the answer; `unavailable` if there is no answer in time; the server's refusal; and `CancellationError`.
     func enqueue(_ operation: OutboxOperation, isolation: isolated (any Actor)? = #isolation) async throws {
         try operation.operation.validate()
         try await enqueue(operation, order.take())
     }
 
-    /// Takes a message into the outbox, and removes the channel's draft if that is what was sent. What the user writes after this call stays.
+    /// Adds a message to the outbox, and removes the channel's draft if that is what was sent. What the user writes after this call stays.
     func enqueue(sending message: SendMessage, isolation: isolated (any Actor)? = #isolation) async throws {
         try await enqueue(sending: message, order.take(), clearing: order.take())
     }
 
     private func enqueue(sending message: SendMessage, _ turn: CallOrder.Turn, clearing next: CallOrder.Turn) async throws {
-        // Whoever waits for the message's confirmation holds the turn as long: later calls must not wait for that.
+        // A caller that waits for the message's confirmation holds the turn that long: later calls must not wait for that.
         defer { next.pass() }
         try await enqueue(.send(message), turn)
         await next.comesInAnyCase()
         let channel = message.channel
         var draft = machine?.queuedDraft(in: channel)?.text
-        // Whoever sends may be cancelled by now, and what is read in their task with them.
+        // The sending task may be cancelled by now, and a read in it would be too.
         if draft == nil { draft = try? await Task { try await files().store.read { try $0.draft(of: channel)?.text } }.value }
-        // The message is on its way, whether the draft can be removed or not.
+        // The message is pending, whether the draft can be removed or not.
         if draft == message.text, !message.text.isEmpty { try? await enqueue(.draft(SetDraft(channel: channel, text: "")), next) }
     }
 
@@ -292,7 +292,7 @@ extension SyncDriver {
         try await requireSession()
         let token = nextToken()
         do {
-            // It is kept whether the caller waits or not. Only what the server is asked instead can be given up.
+            // It is kept whether the caller waits or not. Only a request sent to the server instead can be given up.
             _ = try await withTaskCancellationHandler {
                 try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<CallAnswer, any Error>) in
                     let id = Int64.random(in: 1...Int64.max)
@@ -321,7 +321,7 @@ extension SyncDriver {
         let token = nextToken()
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                // Waiting begins before sending, or an answer could come unseen.
+                // Waiting begins before sending: otherwise an answer could be missed.
                 confirmations[key, default: [:]][token] = continuation
                 Task {
                     do { try await enqueue(sending: operation, turn, clearing: next) } catch {
@@ -335,7 +335,7 @@ extension SyncDriver {
         }
     }
 
-    /// The server whose operations are sent; nil before the first connection.
+    /// The server that operations are sent to; nil before the first connection.
     func knownServer() async -> String? {
         _ = try? await prepare()
         return machine?.server
@@ -351,7 +351,7 @@ extension SyncDriver {
         if let key { takeConfirmation(for: token, of: key)?.resume(throwing: CancellationError()) }
     }
 
-    /// Takes out who waits for a message. Where nobody else does, nothing stays of that.
+    /// Removes a caller that waits for a message, and the message's entry with its last one.
     private func takeConfirmation(for token: CallToken, of key: MessageKey) -> CheckedContinuation<Message, any Error>? {
         let waiting = confirmations[key]?.removeValue(forKey: token)
         if confirmations[key]?.isEmpty == true { confirmations[key] = nil }
@@ -367,14 +367,14 @@ extension SyncDriver {
 }
 
 extension SyncDriver {
-    /// A live object couldn't read the store, and keeps showing its last data. A cache that is damaged is replaced.
+    /// A live object couldn't read the store, and keeps showing its last data. A damaged cache is replaced.
     nonisolated func readFailed(_ error: any Error) {
         environment.logger.error("The store couldn't be read.", metadata: ["error": "\(error)"])
         guard error is Store.DamagedCache else { return }
         Task { await replaceCache(after: error) }
     }
 
-    /// What a caller of the app's is told of an error of something that reads the store: a refusal and a cancellation as they are, anything else as the store's.
+    /// The error that the app gets if reading the store fails: a refusal or a cancellation as it is, anything else as an error of the store.
     nonisolated func thrown(_ error: any Error) -> any Error {
         if error is RoostError || error is CancellationError { return error }
         readFailed(error)
@@ -383,12 +383,12 @@ extension SyncDriver {
 }
 
 extension SyncDriver {
-    /// Follows changes, and connections, for a live object, until the token is released.
+    /// Follows changes and connections for a live object, until the token is released.
     ///
-    /// Changes are followed before the first connection is told of. So a change that comes right after the server's answer isn't missed.
+    /// Changes are followed before the first connection is reported, so a change right after the server's answer isn't missed.
     ///
     /// - Parameters:
-    ///   - connected: Called when there is a connection, and everything that was missed is stored.
+    ///   - connected: Called when there is a connection and everything that was missed is stored.
     ///   - away: Called with the reason when there is none, and with nil when one is being made.
     ///   - failed: Called when this device's files can't be opened. That is tried again each time the app connects.
     ///   - changed: Called with everything at once, then with each change.
@@ -411,7 +411,7 @@ extension SyncDriver {
         return ObservationToken(task: task)
     }
 
-    /// Returns the changes of a topic once this device's files could be opened; nil when the task is cancelled before.
+    /// Returns the changes of a topic once this device's files could be opened; nil if the task is cancelled first.
     private nonisolated func changes(
         of topic: ChangeSignals.Topic, _ failed: @MainActor (RoostError) -> Void
     ) async -> StoreChanges? {
@@ -431,7 +431,7 @@ extension SyncDriver {
         return nil
     }
 
-    /// Waits until there is a connection and all that was missed is there. False when it takes longer than this.
+    /// Waits until there is a connection and everything that was missed has arrived. False if it takes longer than this.
     nonisolated func isOnline(within duration: Duration) async -> Bool {
         let (statuses, clock) = (statuses.values(), environment.clock)
         return await withTaskGroup(of: Bool.self) { group in

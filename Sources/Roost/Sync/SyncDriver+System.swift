@@ -1,15 +1,15 @@
 import Foundation
 import RoostAPI
 
-/// What happens to the app.
+/// Reactions to events of the app.
 ///
-/// An app that goes to the background is suspended soon: the connection ends, the files are let go of, and nothing is written until the app is back or connects.
-/// An app that is in the background already, when its chat is made or once it has connected there, is running for a purpose: nothing that it asks for is ended or
-/// refused. It has the files as long as it needs them, and lets go of them each time that they rest.
+/// An app that moves to the background is suspended soon: the connection ends, the files are released, and nothing is written until the app is back
+/// or connects. An app that is already in the background when its chat is created, or that has connected there, is running for a purpose: none of its
+/// requests is ended or refused. It has the files as long as it needs them, and releases them whenever they are idle.
 extension SyncDriver {
     /// Follows the app and the network, until the token is released.
     ///
-    /// - Parameter question: Asks whether the app is in the background already.
+    /// - Parameter question: Asks whether the app is already in the background.
     nonisolated func followSystem(
         _ center: NotificationCenter = .default, asking question: @escaping SystemEvents.Question = SystemEvents.isInBackground
     ) -> ObservationToken {
@@ -25,8 +25,8 @@ extension SyncDriver {
             isInBackground = false
             if suspended == nil { nudge() } else { await resume() }
         case .active:
-            // Apps with scenes say that they are in the background while they are launched to the foreground, so this may be the first sign of that. But it also
-            // follows each look at the control center and each call that was declined. Nothing has changed by these: a nudge would ping the server,
+            // Apps with scenes report that they are in the background while they are launched to the foreground, so this may be the first sign of
+            // that. But it also follows each look at the control center and each declined call. These change nothing: a nudge would ping the server,
             // or try to connect before the wait is over.
             if isInBackground { await take(.foreground) }
         case .background:
@@ -39,58 +39,58 @@ extension SyncDriver {
         }
     }
 
-    /// Ends the connection, and lets go of the files when everything that is under way is written.
+    /// Ends the connection, and releases the files once everything in progress is written.
     func suspend() async {
         guard suspended == nil, opening != nil || startsUnderWay > 0, let files = try? await files() else { return }
-        // What the machine is made of is read by then. A connection that was just asked for may not have come to that.
+        // What the machine is created from is read by then. A connection that was just requested may not have got that far.
         if startsUnderWay > 0 { _ = try? await prepare() } else { _ = try? await preparation?.value }
-        // Of a refusal the status doesn't say whether the machine goes on trying. What the app has ended may still be ending.
+        // After a refusal, the status doesn't say whether the machine keeps trying. What the app has ended may still be ending.
         let isTrying = machine.map { $0.phase != .idle || startsUnderWay > 0 } ?? false
         let isUnderWay = isTrying && stopCountAtStart == stopCount
         suspended = Suspended(files: files, isUnderWay: isUnderWay, stopCount: stopCount + 1, takesBackToWrite: false)
-        // Writes that are under way are waited for by the gate of the files, which lets no new ones begin.
+        // The gate of the files waits for writes in progress, and lets no new ones begin.
         await endConnection()
         await rest()
         // An app that connects in the background has taken them back.
         if suspended != nil { await files.suspend() }
     }
 
-    /// Whether the app is in the background, and no connection needs the files that it shares, nor one that is asked for.
+    /// Whether the app is in the background, and no connection, existing or requested, needs the files that it shares.
     private var isUnconnectedInBackground: Bool {
         guard isInBackground, environment.storage.isShared, opening != nil else { return false }
-        // Who logs out deletes them.
+        // A log-out deletes them.
         guard !isLoggingOut, !isCheckingLogOut, startsUnderWay == 0 else { return false }
         return machine.map { $0.phase == .idle } ?? true
     }
 
-    /// Lets go of files that were opened or taken back while the app is in the background, or before it was known to be, once nothing needs them: nobody else
-    /// would before the system suspends the app. Returns when they are let go of, or at once if there is a connection.
+    /// Releases files that were opened or taken back while the app is in the background, or before that was known, once nothing needs them: nothing
+    /// else would do so before the system suspends the app. Returns once they are released, or at once if there is a connection.
     func releaseFilesInBackground() async {
         guard isUnconnectedInBackground, let files = try? await files() else { return }
-        // What the machine is made of is read by then, and what follows from that written.
+        // What the machine is created from is read by then, and the resulting writes are made.
         _ = try? await preparation?.value
         while writesUnderWay > 0 { await withCheckedContinuation { waitingForWrites.append($0) } }
         await rest()
-        // Something may have begun meanwhile, or the app may be back. A write that has lets go of them itself.
+        // Something may have begun meanwhile, or the app may be back. A write that has begun releases them itself.
         guard isUnconnectedInBackground, writesUnderWay == 0 else { return }
         if suspended == nil {
             suspended = Suspended(files: files, isUnderWay: false, stopCount: stopCount, takesBackToWrite: true)
         }
-        // Also if another call has come first: that one may still wait for a write to end.
+        // Also if another call got here first: it may still wait for a write to end.
         await files.suspend()
     }
 
-    /// The same where nobody waits for it: whatever may have been the last to need the files has ended.
+    /// The same without waiting: what may have been the last to need the files has ended.
     func releaseFilesSoon() {
         guard suspended == nil, writesUnderWay == 0, isUnconnectedInBackground else { return }
         Task { await releaseFilesInBackground() }
     }
 
-    /// Does what the user has asked for and may have to be written. In the background the files are taken back for it if they rested, and have been let go of when
-    /// this returns, since the app may be suspended then.
+    /// Performs a request of the user that may have to be written. In the background, the files are taken back for it if they were released as idle,
+    /// and are released again when this returns, because the app may be suspended then.
     func whileWriting<Value: Sendable>(_ write: () async throws -> Value) async rethrows -> Value {
         writesUnderWay += 1
-        // If another process has them, nothing can be written, and the write says so.
+        // If another process has them, nothing can be written, and the write reports that.
         if suspended?.takesBackToWrite == true { try? takeFilesBack() }
         do {
             let value = try await write()
@@ -104,7 +104,7 @@ extension SyncDriver {
 
     private func endWriting() async {
         writesUnderWay -= 1
-        // Several at a time take them back once: the last one lets go of them.
+        // Concurrent writes take them back once: the last one releases them.
         guard writesUnderWay == 0 else { return }
         for waiting in waitingForWrites { waiting.resume() }
         waitingForWrites = []
@@ -116,8 +116,8 @@ extension SyncDriver {
         suspended == nil ? "The client was disconnected" : "The app went to the background"
     }
 
-    /// Takes the files back, and connects if there was a connection, or an attempt at one, and the app hasn't disconnected since. If another
-    /// process has the files now, that is the status.
+    /// Takes the files back, and connects if there was a connection or an attempt at one and the app hasn't disconnected since. If another process
+    /// has the files now, that becomes the status.
     func resume() async {
         let before = suspended
         do {
@@ -133,7 +133,7 @@ extension SyncDriver {
         }
     }
 
-    /// Takes the files back if they were let go of, and has the machine read them again.
+    /// Takes the files back if they were released, and makes the machine read them again.
     ///
     /// - Throws: `RoostError` with `unavailable` if another process has them, or has deleted them.
     func takeFilesBack() throws {
@@ -141,7 +141,7 @@ extension SyncDriver {
         try suspended.files.resume()
         self.suspended = nil
         isReopened = true
-        // Live objects are told once the machine has read the files. If there is none, nobody else tells them.
+        // Live objects are notified once the machine has read the files. Without a machine, nothing else notifies them.
         if machine == nil { suspended.files.store.signals.signal(.everything) }
     }
 }

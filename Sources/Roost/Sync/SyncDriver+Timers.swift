@@ -1,14 +1,14 @@
-/// The machine's timers, and the one sleep that is under way for them.
+/// The machine's timers, and the one sleep in progress for them.
 ///
-/// Each call has a timer, which is cancelled when its answer comes. A sleep that is cancelled wakes the process at its end all the same, so that a client which
-/// does nothing would be woken for every call of the last half minute. A sleep goes on here when its timer is cancelled, and then serves the next one.
+/// Each call has a timer, which is cancelled when its answer arrives. A cancelled sleep wakes the process at its end all the same, so an idle client
+/// would be woken for every call of the last half minute. Here a sleep continues when its timer is cancelled, and then serves the next one.
 struct TimerSchedule {
     private var ends: [Sync.Timer: Duration] = [:]
     private var sleepEnd: Duration?
-    /// Those that have ended, and that the machine hasn't been told of.
+    /// Timers that have ended, and of which the machine hasn't been notified.
     private var ended: Set<Sync.Timer> = []
 
-    /// Returns when the sleep ends that has to begin, instead of the one under way; nil if that ends early enough.
+    /// Returns the end of the sleep that must begin instead of the current one; nil if that one ends early enough.
     mutating func start(_ timer: Sync.Timer, until end: Duration) -> Duration? {
         ended.remove(timer)
         ends[timer] = end
@@ -22,9 +22,9 @@ struct TimerSchedule {
         ends[timer] = nil
     }
 
-    /// The sleep is over: takes the timers that have ended, in the order of their ends.
+    /// Takes the timers that have ended when the sleep is over, in the order of their ends.
     ///
-    /// - Returns: These, and when the next sleep ends; nil if nothing is waited for.
+    /// - Returns: These, and the end of the next sleep; nil if no timer is left.
     mutating func woke(at now: Duration) -> (ended: [Sync.Timer], next: Duration?) {
         let ended = ends.filter { $0.value <= now }.sorted { $0.value < $1.value }.map(\.key)
         for timer in ended { ends[timer] = nil }
@@ -33,7 +33,7 @@ struct TimerSchedule {
         return (ended, sleepEnd)
     }
 
-    /// Takes note of what the machine asks for, which is done later.
+    /// Notes an output of the machine, which is performed later.
     mutating func note(_ output: Sync.Output) {
         switch output {
         case .startTimer(let timer, _), .cancelTimer(let timer): ended.remove(timer)
@@ -41,7 +41,7 @@ struct TimerSchedule {
         }
     }
 
-    /// Returns whether the machine is to be told that a timer has ended, once: not if it has started or cancelled it since.
+    /// Returns whether the machine is to be notified that a timer has ended, once: not if it has started or cancelled it since.
     mutating func tell(_ timer: Sync.Timer) -> Bool { ended.remove(timer) != nil }
 }
 
@@ -53,7 +53,7 @@ extension SyncDriver {
     private func sleep(until end: Duration) {
         timerSleep?.cancel()
         let (clock, duration) = (environment.clock, end - elapsed())
-        // A chat that is gone doesn't stay for its timers.
+        // The task doesn't keep a chat that is gone.
         timerSleep = Task { [weak self] in
             do { try await clock.sleep(for: duration) } catch { return }
             await self?.wokeForTimers()
@@ -66,7 +66,7 @@ extension SyncDriver {
         if !ended.isEmpty { await post(ended.map(Sync.Input.timer)) }
     }
 
-    /// Counts the time on a clock from now on.
+    /// Measures the time on a clock from now on.
     static func stopwatch(_ clock: some Clock<Duration>) -> @Sendable () -> Duration {
         let start = clock.now
         return { start.duration(to: clock.now) }

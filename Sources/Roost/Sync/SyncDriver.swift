@@ -5,15 +5,15 @@ import RoostAPI
 
 /// Runs a ``Sync`` machine with a real clock, store, transport and token provider.
 ///
-/// All inputs go through one queue. They are handled in order, and the machine's outputs are performed before the next ones are taken: so
-/// rows are on disk before anybody learns of them. The driver decides nothing by itself.
+/// All inputs go through one queue. They are handled in order, and the machine's outputs are performed before the next inputs are taken, so rows are
+/// on disk before anything learns of them. The driver itself decides nothing.
 actor SyncDriver {
     /// The environment of a client. Simulations and tests have their own.
     struct Environment: Sendable {
         var url: URL
         var user: UserID
         var storage: Chat.Storage
-        /// What the server is told of this device; nil for nothing.
+        /// This device's description for the server; nil for none.
         var device: DeviceInfo?
         var settings: Sync.Settings
         var cacheSizeBytesMax: Int
@@ -21,7 +21,7 @@ actor SyncDriver {
         var transport: any Transport
         var clock: any Clock<Duration>
         var random: any RandomNumberGenerator & Sendable
-        /// The device's clock, for the times shown beside messages on their way. Nothing is ordered by it.
+        /// The device's clock, for the times shown beside pending messages. Nothing is ordered by it.
         var now: @Sendable () -> Timestamp
         var token: @Sendable () async throws -> String
         var logger: Logger
@@ -39,73 +39,74 @@ actor SyncDriver {
     var machine: Sync?
     var inputs: [Sync.Input] = []
     var isDraining = false
-    /// How often the app has asked for the end of the connection which it hasn't come to.
+    /// The app's requests to end the connection that aren't handled yet.
     var stopsUnderWay = 0
-    /// How often the app has asked for a connection which it hasn't begun to make: the files are being opened, say.
+    /// The app's requests to connect that haven't been started yet, for example because the files are being opened.
     var startsUnderWay = 0
-    /// What ``stopCount`` was when the app last asked for a connection; nil before. It has disconnected since if that is another now.
+    /// The value of ``stopCount`` when the app last asked to connect; nil before. If it differs now, the app has disconnected since.
     var stopCountAtStart: Int?
-    /// How many of the app's requests are under way that may write to the files.
+    /// The number of the app's requests in progress that may write to the files.
     var writesUnderWay = 0
-    /// Those that wait until none is.
+    /// The callers that wait until there are none.
     var waitingForWrites: [CheckedContinuation<Void, Never>] = []
     private nonisolated let stops = NIOLockedValueBox(0)
-    /// When the server was last heard of, by this device's clock.
+    /// When the server was last heard from, by this device's clock.
     private(set) var lastHeard: Timestamp?
     /// The size of the messages among the inputs, and the transports that wait for it to fall.
     private var inputBytes = 0
     private var waitingTransports: [CheckedContinuation<Void, Never>] = []
-    /// The most that inputs may be before a transport waits.
+    /// The limits of the inputs beyond which a transport waits.
     private static let inputsMax = (count: 512, bytes: 4 << 20)
-    /// Those that wait until no batch is under way.
+    /// The callers that wait until no batch is in progress.
     private var waitingForRest: [CheckedContinuation<Void, Never>] = []
     var upkeep: CacheUpkeep
-    /// What the driver let go of while the app is in the background.
+    /// What the driver has released while the app is in the background.
     struct Suspended {
         var files: SyncFiles
-        /// Whether it was connected, or tried to be, or was about to.
+        /// Whether it was connected, trying to connect, or about to.
         var isUnderWay: Bool
-        /// What ``stopCount`` is after the stop for the background. The app has disconnected since if it is another.
+        /// The value of ``stopCount`` after the stop for the background. If it differs, the app has disconnected since.
         var stopCount: Int
-        /// Whether a write takes the files back for as long as it lasts: they were let go of since nothing needed them, not since the app went to the background.
+        /// Whether a write takes the files back while it lasts: they were released because nothing needed them, not because the app moved to the background.
         var takesBackToWrite: Bool
     }
     var suspended: Suspended?
-    /// Whether the app is in the background, as the system has said last, or was found to be when the chat was made.
+    /// Whether the app is in the background, as last reported by the system, or as found when the chat was created.
     var isInBackground = false
-    /// What the outbox file has refused so far.
+    /// The writes that the outbox file has refused so far.
     var owedWrites = OwedWrites()
-    /// Whether the machine has to read the files again: another process may have had them, or another chat of this one.
+    /// Whether the machine must read the files again: another process, or another chat of this one, may have had them.
     var isReopened = false
-    /// Whether another chat of this process is gone, which may have left something in the outbox.
+    /// Whether another chat of this process is gone, which may have left operations in the outbox.
     private(set) var isLeftAlone = false
-    /// Whether the user is logging out, or has: the app's requests are refused. Then, whether that is done: nothing is handled any more.
+    /// Whether the user is logging out, or has: the app's requests are refused.
     private(set) var isLoggingOut = false
-    /// Whether it is found out whether the user can log out: the app's requests wait for that.
+    /// Whether the driver is checking if the user can log out: the app's requests wait for that.
     private(set) var isCheckingLogOut = false
     private var waitingForCheck: [CheckedContinuation<Void, Never>] = []
+    /// Whether the log-out is done: nothing is handled any longer.
     private(set) var hasEnded = false
     private var lastLogOut: Task<Void, any Error>?
 
-    /// The damage that a live object has met in the cache, until that is replaced.
+    /// The damage that a live object has found in the cache, until the cache is replaced.
     private var damage: (any Error)?
-    /// Whether it was replaced for a live object. If there is damage again, it isn't the file's.
+    /// Whether it was replaced for a live object. If there is damage again, the file isn't the cause.
     private var isReplacedForReader = false
 
-    // Work under way: each entry is removed where it finishes.
+    // Work in progress: each entry is removed where it finishes.
     var opening: Task<SyncFiles, any Error>?
     var preparation: Task<SyncFiles, any Error>?
     var timers = TimerSchedule()
     var timerSleep: Task<Void, Never>?
-    /// The time since the driver was made, on the environment's clock.
+    /// The time since the driver was created, on the environment's clock.
     nonisolated let elapsed: @Sendable () -> Duration
     var outgoing: AsyncStream<TransportCommand>.Continuation?
     var connection: Task<Void, Never>?
     var tokenFetch: Task<Void, Never>?
 
-    /// How often the app has disconnected, counted from the moment at which it says so.
+    /// How often the app has disconnected, counted from the moment of its request.
     nonisolated var stopCount: Int { stops.withLockedValue { $0 } }
-    /// Has attempts to connect given up that haven't begun to.
+    /// Ends attempts to connect that haven't begun.
     nonisolated func noteStop() { stops.withLockedValue { $0 += 1 } }
 
     // The waiting callers.
@@ -128,13 +129,13 @@ actor SyncDriver {
 
     // MARK: Files
 
-    /// Opens the files, once. Live objects need nothing else to show what is in them.
+    /// Opens the files, once. Live objects need nothing else to show their content.
     func files() async throws -> SyncFiles {
         let task = opening ?? beginOpening()
         do {
             return try await task.value
         } catch {
-            // Whoever waited longer may have begun another one.
+            // A caller that waited longer may have begun another one.
             if opening == task { opening = nil }
             if let error = error as? RoostError { throw error }
             throw RoostError(.unavailable, "The files of this device can't be opened: \(error)")
@@ -144,7 +145,7 @@ actor SyncDriver {
     private func beginOpening() -> Task<SyncFiles, any Error> {
         let task = Task { [environment] in try await SyncFiles.open(environment) }
         opening = task
-        // Nobody else lets go of what is opened in the background and only read.
+        // Nothing else releases files that are opened in the background and only read.
         if environment.storage.isShared {
             Task { [weak self] in
                 _ = try? await task.value
@@ -154,25 +155,25 @@ actor SyncDriver {
         return task
     }
 
-    /// Opens the files and makes the machine, once.
+    /// Opens the files and creates the machine, once.
     func prepare() async throws -> SyncFiles {
         try await requireSession()
         let task =
             preparation
             ?? Task { [environment] in
                 let files = try await files()
-                // Before the outbox is read: what is left to another chat there comes to this one if the other goes just then.
+                // Before the outbox is read: operations left to another chat come to this one if that chat goes just then.
                 files.whenReleased { [weak self] in Task { await self?.takeOver() } }
                 let (saved, overlays) = try await files.store.recoveredState()
                 let machine = Sync(
                     user: environment.user, client: Self.client, device: environment.device?.description(files.device),
                     settings: environment.settings, saved: saved,
                     outbox: try await savedOutbox(), random: environment.random)
-                // The process may have ended between the two files. What is let go of is written when it is taken back.
+                // The process may have ended between the writes of the two files. Released files are written when they are taken back.
                 if overlays != machine.overlays, suspended == nil, let failure = await store(machine.overlayWrites) {
                     await storeFailed(files.store, "\(failure)")
                 }
-                // The user may have logged out meanwhile: a machine that nobody gives anything to would never answer.
+                // The user may have logged out meanwhile: a machine without inputs would never answer.
                 try await requireSession()
                 self.machine = machine
                 if isLeftAlone { Task { await drain() } }
@@ -198,8 +199,7 @@ actor SyncDriver {
         guard !isLoggingOut else { throw Self.loggedOut }
     }
 
-    /// Has a cache replaced in which a live object met damage: before anything else is written, since that would be what follows on rows that are
-    /// gone.
+    /// Replaces a cache in which a live object found damage, before anything else is written: that would build on rows that are gone.
     func replaceCache(after damage: any Error) async {
         guard !isReplacedForReader, (try? await prepare()) != nil else { return }
         self.damage = damage
@@ -220,7 +220,8 @@ actor SyncDriver {
         await storeFailed(files.store, "\(damage)")
     }
 
-    /// Has the machine go on from what the files hold, before it handles anything else, once they are open again. If they can't be read, it doesn't connect.
+    /// Makes the machine continue from what the files hold, before it handles anything else, once they are open again. If they can't be read, it
+    /// doesn't connect.
     private func readAgain() async throws {
         guard isReopened else { return }
         isReopened = false
@@ -237,7 +238,7 @@ actor SyncDriver {
         }
     }
 
-    /// Doesn't begin the connections that are asked for: the machine doesn't know what the files hold. Another attempt reads them again.
+    /// Refuses the requested connections: the machine doesn't know what the files hold. Another attempt reads them again.
     private func refuseStarts(_ error: RoostError) {
         let others = inputs.filter { if case .start = $0 { false } else { true } }
         guard others.count < inputs.count else { return }
@@ -247,16 +248,16 @@ actor SyncDriver {
         finishConnecting(.failure(error))
     }
 
-    /// Has the machine send what another chat of the same files has left in the outbox.
+    /// Makes the machine send what another chat of the same files has left in the outbox.
     private func takeOver() async {
-        // What lets go of its files in the background reads them anyway when it takes them back.
+        // A driver that releases its files in the background reads them anyway when it takes them back.
         guard suspended == nil else { return }
         isLeftAlone = true
         await drain()
     }
 
     private func readLeftovers() async throws {
-        // What the file has said before may leave an operation to the chat that is gone.
+        // An earlier report of the file, still to be handled, may leave an operation to the chat that is gone.
         let isTold = inputs.contains { input in
             switch input {
             case .kept, .noted: true
@@ -277,16 +278,16 @@ actor SyncDriver {
         }
     }
 
-    /// Has the machine know what another chat of the same files has done with the outbox, before it decides anything by what it knows of that.
+    /// Makes the machine learn what another chat of the same files has done with the outbox, before it decides by what it knows of that.
     private func readOutboxOfOthers() async {
         guard suspended == nil, inputs.contains(where: \.dependsOnOutbox), let files = try? await files(), files.isShared,
-            // Without, it goes on from what it knows.
+            // Without it, the machine continues from what it knows.
             let outbox = try? await savedOutbox()
         else { return }
         inputs.insert(.outboxRead(outbox), at: 0)
     }
 
-    /// Has the machine go on from what is stored, before it handles anything that came meanwhile.
+    /// Makes the machine continue from what is stored, before it handles later inputs.
     func storeFailed(_ store: Store, _ reason: String) async {
         let saved = (try? await store.savedState()) ?? SavedState()
         let outbox = try? await savedOutbox()
@@ -295,7 +296,7 @@ actor SyncDriver {
 
     // MARK: Inputs
 
-    /// Takes in what happened, and returns when it is dealt with, or when someone else is at it.
+    /// Adds an input, and returns once it is handled, or if another caller handles it.
     func post(_ input: Sync.Input) async { await post([input]) }
 
     func post(_ new: [Sync.Input]) async {
@@ -304,15 +305,15 @@ actor SyncDriver {
         await drain()
     }
 
-    /// Takes in what happened without waiting.
+    /// Adds an input without waiting.
     func submit(_ input: Sync.Input) {
         guard !hasEnded else { return }
         inputs.append(input)
         Task { await drain() }
     }
 
-    /// Takes in an event of a connection, and returns at once so that the transport reads on: what comes while a batch is performed is the
-    /// next batch. The transport waits only when very much has come.
+    /// Adds an event of a connection, and returns at once so that the transport keeps reading: what arrives while a batch is performed is the next
+    /// batch. The transport waits only if very much has arrived.
     func receive(_ event: TransportEvent, of connection: Int64) async {
         guard !hasEnded else { return }
         if case .opened = event { inputs.append(.deviceTime(environment.now())) }
@@ -331,12 +332,12 @@ actor SyncDriver {
     func drain() async {
         guard !isDraining, machine != nil else { return }
         isDraining = true
-        // Not by the caller's task: it may be cancelled, and then nothing could be written.
+        // Not in the caller's task: it may be cancelled, and then nothing could be written.
         await Task { await handleInputs() }.value
     }
 
     private func handleInputs() async {
-        // What can't be read is read with the next occasion.
+        // What can't be read is read at the next opportunity.
         var canRead = true
         while !inputs.isEmpty || damage != nil || canRead && (isReopened || isLeftAlone) {
             await replaceDamagedCache()
@@ -356,7 +357,7 @@ actor SyncDriver {
             var outputs: [Sync.Output] = []
             if machine?.loads.isEmpty == false { outputs += machine?.handle(.showing(shownMessages.places)) ?? [] }
             for input in batch {
-                // A timer that was started again or cancelled since it ended says nothing.
+                // A timer that was restarted or cancelled since it ended is ignored.
                 if case .timer(let timer) = input, !timers.tell(timer) { continue }
                 let next = machine?.handle(input) ?? []
                 for output in next { timers.note(output) }
@@ -374,14 +375,14 @@ actor SyncDriver {
         releaseFilesSoon()
     }
 
-    /// Returns when no batch is under way.
+    /// Returns once no batch is in progress.
     func rest() async {
         while isDraining { await withCheckedContinuation { waitingForRest.append($0) } }
     }
 
     // MARK: Logging out
 
-    /// Deletes the user's files. One such request comes after another.
+    /// Deletes the user's files. Such requests are handled one after another.
     func logOut(discardingUnsent: Bool) async throws {
         let previous = lastLogOut
         let task = Task {
@@ -397,13 +398,13 @@ actor SyncDriver {
         if !hasEnded {
             isCheckingLogOut = true
             do {
-                // What was asked for before is in the outbox; nothing comes after.
+                // Earlier requests are in the outbox; no later ones follow.
                 await drain()
                 await rest()
                 guard !files.isShared else {
                     throw RoostError(.unavailable, "Another chat of this process has this user's files open.")
                 }
-                // Nobody else may add to what is counted: an extension, while the files are let go of.
+                // Nothing else may add to what is counted, such as an extension while the files are released.
                 try files.requireFree()
                 let count = discardingUnsent ? 0 : try await unsentCount(in: files.outbox)
                 guard count == 0 else { throw UnsentOperations(count: count) }
@@ -433,7 +434,7 @@ actor SyncDriver {
         waitingForCheck = []
     }
 
-    /// Ends the connection and all that waits, for good.
+    /// Ends the connection and all waiting callers, permanently.
     private func end() async {
         await stop()
         await rest()

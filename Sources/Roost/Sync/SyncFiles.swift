@@ -14,7 +14,7 @@ package struct SyncFiles: Sendable {
 
     /// Opens both, off any actor.
     ///
-    /// - Throws: When the outbox can't be opened, or another process has them. A cache that can't be is replaced by one in memory: it only
+    /// - Throws: If the outbox can't be opened, or another process has the files. A cache that can't be opened is replaced by one in memory: it only
     ///   has to be fetched again.
     @concurrent
     static func open(_ environment: SyncDriver.Environment) async throws -> SyncFiles {
@@ -24,7 +24,7 @@ package struct SyncFiles: Sendable {
         let logger = environment.logger
         let report = environment.onStorageProblem
         let gate = WriteGate()
-        // The two wait for the disk at the same time: the first rows of an app's start wait for both.
+        // Both wait for the disk at the same time: the first rows of an app's start need both.
         async let outbox = Outbox(
             url: folder?.appending(component: "outbox.sqlite"), gate: gate, begun: lock?.begun ?? BegunMessages(),
             chat: lock?.ownNumber ?? 0, logger: logger, report: report)
@@ -42,11 +42,11 @@ package struct SyncFiles: Sendable {
         return SyncFiles(store: store, outbox: try await outbox, device: DeviceFile.id(in: folder), lock: lock, gate: gate)
     }
 
-    /// Refuses writes until ``resume()``, and gives up the lock on the files (``FolderLock/giveWay()``) once the writes that have begun have ended. The files can
-    /// still be read. If ``resume()`` is called before these writes have ended, the lock is kept.
+    /// Refuses writes until ``resume()``, and releases the lock on the files (``FolderLock/giveWay()``) once the writes in progress have ended. The
+    /// files can still be read. If ``resume()`` is called before these writes have ended, the lock is kept.
     func suspend(isolation: isolated (any Actor)? = #isolation) async { await gate.close { lock?.giveWay() } }
 
-    /// Takes the lock back, and lets the files be written again.
+    /// Takes the lock back, and allows writes to the files again.
     ///
     /// - Throws: `RoostError` with `unavailable` if another process has them, or has deleted them.
     func resume() throws { try gate.open { try lock?.takeBack() } }
@@ -54,20 +54,20 @@ package struct SyncFiles: Sendable {
     /// Whether another chat of this process has the files too.
     var isShared: Bool { lock?.isShared == true }
 
-    /// Calls back each time that another chat of this process has let go of the files.
+    /// Calls back each time another chat of this process has released the files.
     func whenReleased(_ action: @escaping @Sendable () -> Void) { lock?.whenReleased(action) }
 
-    /// - Throws: `RoostError` with `unavailable` if another process has the files, to which they were left.
+    /// - Throws: `RoostError` with `unavailable` if another process has the files after they were released to others.
     func requireFree() throws { try lock?.requireFree() }
 
-    /// Deletes the files, off any actor. What is read of them afterwards is empty.
+    /// Deletes the files, off any actor. Later reads find nothing.
     ///
     /// - Throws: `RoostError` with `unavailable` if another chat of this process has them, or they can't be deleted.
     @concurrent
     func erase() async throws {
         try await Self.unavailable {
             @Sendable func letGo() async throws {
-                // Live objects read both again once the store tells them.
+                // Live objects re-read both once the store notifies them.
                 try await outbox.letGo()
                 try await store.letGo()
             }
@@ -76,7 +76,7 @@ package struct SyncFiles: Sendable {
         }
     }
 
-    /// Deletes the files of a user whom no chat has open.
+    /// Deletes a user's files that no chat has open.
     @concurrent
     static func erase(_ user: UserID, at url: URL, in storage: Chat.Storage) async throws {
         try await unavailable {
@@ -100,7 +100,7 @@ package struct SyncFiles: Sendable {
 
     private static let cacheName = "cache.sqlite"
 
-    /// The file of the cache, whether it is there or not; nil where nothing is written.
+    /// The file of the cache, whether it exists or not; nil if nothing is written.
     static func cache(of user: UserID, at url: URL, in storage: Chat.Storage) throws -> URL? {
         try folder(of: user, at: url, in: storage)?.appending(component: cacheName)
     }
@@ -109,22 +109,21 @@ package struct SyncFiles: Sendable {
         try storage.directory?.appending(component: folderName(of: user, at: url), directoryHint: .isDirectory)
     }
 
-    /// A folder for each user and server, so that no account sees another's messages or sends them.
+    /// A folder for each user and server, so no account sees another's messages or sends them.
     ///
-    /// File systems limit a name to 255 bytes, and some don't distinguish upper from lower case, so the name is a readable beginning and a
-    /// hash.
+    /// File systems limit a name to 255 bytes, and some don't distinguish upper from lower case, so the name is a readable prefix and a hash.
     ///
-    /// The scheme isn't part of it: a server that gets a certificate is the same one, and its outbox has to be found. Two servers of one host that differ by the scheme
-    /// alone share a folder. They are told apart by the epoch and the name in their welcome: rows of another epoch are erased, and operations that are meant for
-    /// another name aren't sent.
+    /// The scheme isn't part of it: a server that gets a certificate is the same one, and its outbox must be found. Two servers of one host that
+    /// differ only by the scheme share a folder. They are distinguished by the epoch and the name in their welcome: rows of another epoch are erased,
+    /// and operations meant for another name aren't sent.
     package static func folderName(of user: UserID, at url: URL) -> String {
-        // The usual path says no more than none.
+        // The default path means the same as none.
         let path = [Address.usualPath, "/"].contains(url.path()) ? "" : url.path()
         let whole = "\(user.rawValue)@\(url.host() ?? ""):\(url.port ?? 0)\(path)"
         let readable = user.rawValue.unicodeScalars.prefix(40).map { scalar in
             scalar.isASCII && (scalar.properties.isAlphabetic || scalar.properties.numericType != nil) ? Character(scalar) : "_"
         }
-        // FNV-1a: the name must be the same in every run, which Swift's own hashes aren't.
+        // FNV-1a: the name must be the same in every run, unlike with Swift's own hashes.
         var hash: UInt64 = 0xcbf2_9ce4_8422_2325
         for byte in whole.utf8 { hash = (hash ^ UInt64(byte)) &* 0x0000_0100_0000_01b3 }
         return String(readable) + "-" + String(hash, radix: 16)

@@ -5,24 +5,23 @@ import RoostAPI
 struct Position: Hashable, Sendable {
     /// The seq up to which the channel's stream is applied.
     var cursor: Seq
-    /// Cached messages are contiguous from this seq up to the cursor. 0 when there are no older ones.
+    /// Cached messages are contiguous from this seq up to the cursor. 0 if there are no older ones.
     var windowStart: Seq
-    /// The number of messages that the channel had at the cursor, received by this client or not. Nil if that isn't followed, as in an
-    /// ephemeral channel.
+    /// The number of messages in the channel at the cursor, whether this client received them or not. Nil if that isn't followed, as in an ephemeral channel.
     var messageCount: Int?
-    /// Whether messages were sent that this client wasn't given, since the user might not read, or older ones may have been changed meanwhile. The window
-    /// ends before them: as soon as the user reads again, the channel is fetched afresh.
+    /// Whether messages were sent that this client didn't get, because the user wasn't allowed to read, or older ones may have been changed
+    /// meanwhile. The window ends before them: as soon as the user may read again, the channel is fetched again.
     var hasHole = false
-    /// Whether the channel's deletion is applied, which is the end of its stream: the server isn't asked for it any more. What is cached of it stays.
+    /// Whether the channel's deletion is applied, which is the end of its stream: the server is no longer asked for it. What is cached of it stays.
     var hasEnded = false
-    /// Whether the channel is none of the user's, and is followed only as long as it is watched: no resume names it, and nothing of it outlives the app's run.
+    /// Whether the channel isn't one of the user's own, and is followed only while it is watched: no resume names it, and nothing of it outlives the app's run.
     var isVisit = false
-    /// Older messages that are cached apart from the window, those first that were extended longest ago.
+    /// Older messages that are cached apart from the window; the stretches extended longest ago come first.
     var stretches: [ClosedRange<Seq>] = []
-    /// What earlier pages of the same changes have brought; nil between them. It isn't stored.
+    /// What earlier pages of the same changes have brought; nil between changes. Not stored.
     var pages: Pages?
 
-    /// Changes that come in several pages, of which only the last one knows how many messages the channel has.
+    /// Changes that arrive in several pages, of which only the last one knows how many messages the channel has.
     struct Pages: Hashable, Sendable {
         /// Where the cursor was before the first one.
         let start: Seq
@@ -33,15 +32,15 @@ struct Position: Hashable, Sendable {
     /// Moves the cursor.
     ///
     /// - Parameters:
-    ///   - counters: The channel's, as received.
-    ///   - rows: What came with it.
+    ///   - counters: The channel's counters, as received.
+    ///   - rows: The rows that came with it.
     mutating func advance(to seq: Seq, _ counters: ChannelCounters?, _ rows: Rows) {
         let position = cursor
         cursor = seq
         guard let messageCount else { return }
-        // Of a page of changes the counters are later than its end.
+        // The counters of a page of changes are later than the page's end.
         let count = counters.flatMap { $0.seq == seq ? $0.messageCount : nil }
-        // A message that was deleted for good before its page was made came with none, and was never counted.
+        // A message that was permanently deleted before its page was made is on no page, and was never counted.
         let earlier = pages ?? Pages(start: position)
         let purged = rows.purgedCount { $0 <= earlier.start || earlier.born.contains($0) }
         let given = messageCount.addingWithSaturation(rows.messageCount(after: position)).subtractingWithSaturation(purged)
@@ -56,13 +55,13 @@ struct Position: Hashable, Sendable {
 /// The machine's initial state: the positions in the store.
 struct SavedState: Hashable, Sendable {
     var epoch: String?
-    /// The user's role in the app when all of this was fetched; nil if it isn't known.
+    /// The user's role in the app when all of this was fetched; nil if unknown.
     var role: AppRole?
     var userCursor: Seq = 0
     var channels: [ChannelID: Position] = [:]
 }
 
-/// The sender's own name of a message.
+/// The sender's own key of a message.
 struct MessageKey: Hashable, Sendable {
     var channel: ChannelID
     var clientId: ClientID
@@ -70,22 +69,22 @@ struct MessageKey: Hashable, Sendable {
 
 /// A change of the outbox requested by the machine.
 enum OutboxWrite: Hashable, Sendable {
-    /// Stores an operation, whether it is there or not.
+    /// Stores an operation, whether it exists or not.
     case put(OutboxItem)
-    /// Stores how far an operation has come, and with its content what it asks for by now. Nothing is written if it isn't there any more: another chat of the
-    /// same files has ended it.
+    /// Stores the progress of an operation, and with `content` its current content. Nothing is written if it no longer exists: another chat of the same
+    /// files has ended it.
     case update(OutboxItem, content: Bool)
-    /// Stores another state of an operation that isn't sent, or removes it without one. Nothing is written if another chat of the same files has sent it, or
-    /// given it up.
+    /// Stores a new state of an operation that hasn't been sent, or removes the operation if there is none. Nothing is written if another chat of the
+    /// same files has sent or discarded it.
     case change(Int64, of: ChannelID?, to: OutboxItem?)
-    /// Notes that an operation is about to be sent. Another chat of the same files may have noted that before, whose time stays then.
+    /// Notes that an operation is about to be sent. If another chat of the same files has noted that before, its time stays.
     case sending(Int64, of: ChannelID?, at: Timestamp, to: String?)
-    /// Removes an operation that isn't to be carried out any more, and with a message the changes of it, whichever chat has put them. It goes even if the cache
-    /// can't be written.
+    /// Removes an operation that is no longer to be carried out, and with a message also its changes, whichever chat added them. It is removed even
+    /// if the cache can't be written.
     case remove(Int64, of: ChannelID?)
-    /// Removes one that the server has carried out. It stays if what it did can't be stored.
+    /// Removes an operation that the server has carried out. It stays if its effect can't be stored.
     case done(Int64, of: ChannelID?)
-    /// The same for a message. The changes of it name it by its id from then on, those too that another chat of the same files has put.
+    /// The same for a message. From then on its changes name it by its id, including those that another chat of the same files added.
     case arrived(Int64, MessageKey, as: MessageID)
     /// The server that operations are sent to.
     case server(String)
@@ -99,7 +98,7 @@ enum OutboxWrite: Hashable, Sendable {
         }
     }
 
-    /// Whose operations they are.
+    /// The channel of the operation.
     var channel: ChannelID? {
         switch self {
         case .put(let item), .update(let item, _): item.channel
@@ -110,18 +109,18 @@ enum OutboxWrite: Hashable, Sendable {
     }
 }
 
-/// What the file says of operations after it was written.
+/// The state of operations in the file after a write.
 struct WrittenOutbox: Sendable {
-    /// The operations that are about to be sent, as they are in the file: since when, and what they ask for, another chat may have said before.
+    /// The operations that are about to be sent, as they are in the file: another chat may have set the time and the content before.
     var rows: [Int64: OutboxItem] = [:]
-    /// The messages among them that another chat of this process has begun to send before.
+    /// The messages among them that another chat of this process had begun to send before.
     var taken: Set<Int64> = []
-    /// Those that were to be changed, and that another chat has sent or given up.
+    /// Those that were to be changed, and that another chat has sent or discarded.
     var gone: Set<Int64> = []
-    /// Those among them that are there: another chat is sending them.
+    /// Those among them that still exist: another chat is sending them.
     var underWay: [Int64: OutboxItem] = [:]
 
-    /// Returns what is under way, in its order, once.
+    /// Returns the operations under way, in order, once.
     mutating func takeUnderWay() -> [OutboxItem] {
         defer { underWay = [:] }
         return underWay.values.sorted { $0.place < $1.place }
@@ -135,129 +134,128 @@ struct WrittenOutbox: Sendable {
     }
 }
 
-/// An operation in the outbox, as it is named by what shows it.
+/// An operation in the outbox, as named by what shows it.
 enum OutboxRow: Hashable, Sendable {
     case operation(Int64, of: ChannelID?)
     case message(MessageKey)
 }
 
-/// Chosen by the driver to find the caller of a reply again.
+/// Chosen by the driver to find the caller of a reply.
 typealias CallToken = Int64
 
 extension Sync {
-    /// A wait requested by the machine. It comes back as ``Input/timer(_:)``.
+    /// A wait requested by the machine. Its end is reported as ``Input/timer(_:)``.
     enum Timer: Hashable, Sendable {
         case reconnect
         case token
         case handshake
         case liveness
         case call(Int64)
-        /// The queue of a channel, or of what belongs to none.
+        /// The queue of a channel, or of operations without one.
         case outbox(ChannelID?)
-        /// The draft that the user types in a channel.
+        /// The draft that the user is typing in a channel.
         case draft(ChannelID)
         case users
-        /// Between two questions about all users who are shown.
+        /// Between two requests for all users who are shown.
         case userPause
         case arrivals
-        /// What the server couldn't be told of a channel that is read, or isn't any more.
+        /// A report that a channel is read, or no longer is, which the server couldn't accept.
         case reading(ChannelID)
         /// A watch that the server couldn't begin.
         case watch(ChannelID)
     }
 
-    /// All that can happen to a client.
+    /// Everything that can happen to a client.
     enum Input: Sendable {
         case start
         case stop
-        /// The app came to the foreground, or the network is another.
+        /// The app moved to the foreground, or the network changed.
         case nudge
         case token(String)
         case tokenFailed(String)
-        /// What this device's clock says. Comes before a connection opens.
+        /// The time of this device's clock. Arrives before a connection opens.
         case deviceTime(Timestamp)
-        /// An event of a connection; the number is that of the ``Output/open(_:)`` that began it.
+        /// An event of a connection; the number is that of the ``Output/open(_:)`` that opened it.
         case transport(Int64, TransportEvent)
         case timer(Timer)
         case call(CallToken, any Operation)
         case cancel(CallToken)
-        /// The same for an operation that is enqueued, if the server is asked at once instead. What is kept goes on.
+        /// The same for an operation that is enqueued, if the server is asked at once instead. An operation that is kept continues.
         case cancelAsking(CallToken)
         case loadMessages(CallToken, ChannelID, MessageLoad, limit: Int)
-        /// The parts of channels' cached messages that lists show, by a seq of each. Comes before pages that would have parts given up.
+        /// The parts of channels' cached messages that lists show, by a seq of each. Arrives before pages that would evict parts.
         case showing([ChannelID: Set<Seq>])
-        /// Users who are shown, each with the version that is known; 0 for one of whom only the id is known.
+        /// Users who are shown, each with the known version; 0 if only the id is known.
         case show([UserID: Int64])
-        /// A live object watches a channel as long as it is there, by its number.
+        /// A live object, identified by its number, watches a channel while it exists.
         case hold(CallToken, ChannelID, by: Int64)
         case release(Int64)
-        /// What has arrived couldn't be told.
+        /// Arrivals couldn't be reported.
         case untold([ChannelID: Seq])
-        /// An operation to be kept until it is carried out, with an id drawn at random, and this device's time. With how far the server has said that the
-        /// channel is read, if the operation marks that.
+        /// An operation to keep until it is carried out, with a random id and this device's time. If it marks the channel as read, `told` is how far
+        /// the server has reported that the channel is read.
         case enqueue(CallToken, OutboxOperation, id: Int64, at: Timestamp, told: Seq = 0)
         case startReading(CallToken, ChannelID)
-        /// With what the mark of what was read is enqueued with.
+        /// With the values for the read mark that is enqueued.
         case stopReading(CallToken, ChannelID, id: Int64, at: Timestamp, told: Seq = 0)
-        /// What the machine had written for the operation of ``Output/kept(_:_:of:)`` is in the file, unless that was a change of one that is gone, or of a
-        /// message that is: another chat of the same files has sent it, or given it up. Carries, in their order, what was to be changed or removed and another chat
-        /// is sending: it stays.
+        /// What the machine had written for the operation of ``Output/kept(_:_:of:)`` is in the file, unless that was a change of an operation or of
+        /// a message that is gone: another chat of the same files has sent or discarded it. Carries, in order, the operations to change or remove
+        /// that another chat is sending: they stay.
         case kept(CallToken, Int64, of: ChannelID?, isGone: Bool = false, underWay: [OutboxItem] = [])
-        /// What ``Output/noted(_:of:)`` asked for is in the file. Carries the operation as it is there, which another chat of the same files may have changed; nil
-        /// if it isn't there any more. With whether that one has begun to send it before.
+        /// The note requested by ``Output/noted(_:of:)`` is in the file. Carries the operation as it is there, which another chat of the same files
+        /// may have changed; nil if it no longer exists. Also carries whether that chat has begun to send it before.
         case noted(Int64, of: ChannelID?, as: OutboxItem?, isTaken: Bool = false)
-        /// The outbox couldn't be written. Carries what is in the file, if somebody waited for something to be kept; nil if that can't be read either.
+        /// The outbox couldn't be written. Carries the file's content if a caller waited for something to be kept; nil if that can't be read either.
         case outboxFailed(SavedOutbox?, String, isAwaited: Bool = true)
         case retry(OutboxRow)
         case discard(OutboxRow)
-        /// What is meant for another server is sent to this one, or given up.
+        /// Operations meant for another server are sent to this one, or discarded.
         case resolveOthers(discard: Bool)
-        /// Rows couldn't be stored, or those that were are damaged. Carries the state that is stored, and what is in the outbox; nil if that can't
-        /// be read.
+        /// Rows couldn't be stored, or stored ones are damaged. Carries the stored state and the content of the outbox; nil if that can't be read.
         case storeFailed(SavedState, SavedOutbox?, String)
-        /// The app wasn't told what was missed, since the last part of it couldn't be stored.
+        /// The app wasn't notified of what was missed, because the last part of it couldn't be stored.
         case missedAgain([ChannelID: Seq])
-        /// The files were let go of, and are open again. Carries what they hold: other processes may have had them.
+        /// The files were released, and are open again. Carries their content: other processes may have had them.
         case reopened(SavedState, SavedOutbox)
-        /// Another chat has the same files. Carries what the outbox holds, before the machine decides by what it knows of it.
+        /// Another chat has the same files. Carries the content of the outbox, before the machine decides by what it knows of it.
         case outboxRead(SavedOutbox)
-        /// Another chat of the same files is gone. Carries what the outbox holds, with what that one has left.
+        /// Another chat of the same files is gone. Carries the content of the outbox, including what that chat has left.
         case left(SavedOutbox)
         /// The cache has outgrown its size. Carries the seqs from which channels keep their messages.
         case trim([ChannelID: Seq])
     }
 
-    /// All that a client does, in this order.
+    /// Everything that a client does, in this order.
     enum Output: Hashable, Sendable {
         case fetchToken
         case cancelToken
         case open(Int64)
         case send([UInt8])
-        /// The same, before what is stored: the server works meanwhile. If storing fails, the connection is given up, and the answer with it.
+        /// The same, before rows are stored: the server works meanwhile. If storing fails, the connection is abandoned, and the answer with it.
         case sendAhead([UInt8])
         case ping
         case close
         /// Written in one transaction.
         case store([StoreWrite])
         case outbox(OutboxWrite)
-        /// Comes back as ``Input/kept(_:_:of:isGone:underWay:)`` once all that was written to the outbox before is in the file.
+        /// Answered by ``Input/kept(_:_:of:isGone:underWay:)`` once all earlier writes to the outbox are in the file.
         case kept(CallToken, Int64, of: ChannelID?)
-        /// Comes back as ``Input/noted(_:of:as:isTaken:)`` once it is in the file that an operation is about to be sent.
+        /// Answered by ``Input/noted(_:of:as:isTaken:)`` once the file says that an operation is about to be sent.
         case noted(Int64, of: ChannelID?)
         /// The frame that answers a call, or why there is none.
         case reply(CallToken, Result<[UInt8], RoostError>)
-        /// The outcome of a message of the outbox, or a message as a change from the outbox has made it.
+        /// The outcome of a message of the outbox, or a message as changed by an operation of the outbox.
         case settled(MessageKey, Result<Message, RoostError>)
-        /// An edit was made, and the answer that would have had the message was lost.
+        /// An edit was made, but the answer with the message was lost.
         case repeated(EditMessage)
         case status(Status)
-        /// News for the app, once the rows before it are stored; with its place in a channel's stream, if it has one.
+        /// An event for the app, once the rows before it are stored; with its position in a channel's stream, if it has one.
         case event(ChatEvent, StreamPosition?)
-        /// What happens at this moment, for whoever follows it.
+        /// What happens at this moment, for those who follow it.
         case signal(Signal)
-        /// A channel is watched from now on: what happens in it at this moment is told, and what happened before wasn't.
+        /// A channel is watched from now on: its live events are sent from here on, and earlier ones weren't.
         case watching(ChannelID)
-        /// The server has ended what watched a channel.
+        /// The server has ended the watches of a channel.
         case unwatched(ChannelID)
         /// Messages of others have arrived, up to a seq in each channel.
         case arrived([ChannelID: Seq])
@@ -268,7 +266,7 @@ extension Sync {
 }
 
 extension Sync.Input {
-    /// Who waits for the answer to a request that may be given up.
+    /// The caller that waits for the answer to a request that can be given up.
     var caller: CallToken? {
         switch self {
         case .call(let token, _), .loadMessages(let token, _, _, _), .hold(let token, _, _), .startReading(let token, _): token

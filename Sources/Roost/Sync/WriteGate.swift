@@ -4,13 +4,13 @@ import RoostAPI
 /// Refuses writes to this device's files while the app is in the background and has released them. The system terminates an app in the background that
 /// holds a lock on files that it shares.
 ///
-/// GRDB can suspend databases too, but by notifications that every database of the process gets. The app's own databases would be suspended with ours.
+/// GRDB can suspend databases too, but by notifications that reach every database of the process: the app's own would be suspended with ours.
 final class WriteGate: Sendable {
     private struct State {
         var isClosed = false
-        /// Writes that have begun and haven't ended.
+        /// The number of writes in progress.
         var countUnderWay = 0
-        /// Callers of ``close(_:)`` that wait for the end of these.
+        /// Callers of ``close(_:)`` that wait for these to end.
         var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
@@ -19,9 +19,9 @@ final class WriteGate: Sendable {
     /// Whether writes are refused.
     var isClosed: Bool { state.withLockedValue { $0.isClosed } }
 
-    /// Runs a write if the gate is open. A gate that is closed meanwhile doesn't stop it: ``close(_:)`` waits for its end.
+    /// Runs a write if the gate is open. Closing the gate meanwhile doesn't stop it: ``close(_:)`` waits for its end.
     ///
-    /// - Throws: `RoostError` with `unavailable` if the gate is closed; what `write` throws.
+    /// - Throws: `RoostError` with `unavailable` if the gate is closed; the errors of `write`.
     func pass<Value: Sendable>(_ write: () async throws -> Value) async throws -> Value {
         try state.withLockedValue { state in
             guard !state.isClosed else {
@@ -44,11 +44,11 @@ final class WriteGate: Sendable {
         for continuation in waiting { continuation.resume() }
     }
 
-    /// Refuses new writes from now on, waits until all that have begun have ended, and then releases what they need. If the gate is open again by then,
+    /// Refuses new writes from now on, waits until those in progress have ended, and then releases what they need. If the gate is open again by then,
     /// nothing is released.
     ///
-    /// It is closed before the caller is left for the first time, so that nobody can open it in between whom the caller's actor keeps out.
-    /// The gate's lock is held while it is released. So the gate can't be opened, and no write can begin, between the check and the release.
+    /// It is closed before the caller is suspended for the first time, so nothing that the caller's actor keeps out can open it in between. The
+    /// gate's lock is held during the release: the gate can't be opened, and no write can begin, between the check and the release.
     ///
     /// - Parameter release: Called once or not at all. It mustn't use the gate.
     func close(_ release: () -> Void = {}, isolation: isolated (any Actor)? = #isolation) async {
@@ -61,18 +61,18 @@ final class WriteGate: Sendable {
             if isIdle { continuation.resume() }
         }
         state.withLockedValue { state in
-            // The gate may have been opened and closed again since. A write that began in between is waited for by the last caller that closed it.
+            // The gate may have been opened and closed again since. The last caller that closed it waits for a write that began in between.
             if state.isClosed, state.countUnderWay == 0 { release() }
         }
     }
 
-    /// Lets new writes begin again.
+    /// Allows new writes again.
     func open() { state.withLockedValue { $0.isClosed = false } }
 
-    /// Takes back what writes need, and then lets new writes begin again. The gate's lock is held meanwhile, so that it can't be closed in between.
+    /// Takes back what writes need, and then allows new writes again. The gate's lock is held meanwhile, so it can't be closed in between.
     ///
     /// - Parameter takeBack: It mustn't use the gate.
-    /// - Throws: What `takeBack` throws. The gate stays closed then.
+    /// - Throws: The errors of `takeBack`. The gate then stays closed.
     func open(after takeBack: () throws -> Void) throws {
         try state.withLockedValue { state in
             try takeBack()
