@@ -31,7 +31,7 @@ struct MessageReader {
             guard message == nil else { throw Failure.unexpectedFrame("a message began inside another") }
             return try append(data, to: [], isLast: frame.fin)
         case .continuation:
-            guard let message else { throw Failure.unexpectedFrame("a continuation without a beginning") }
+            guard let message else { throw Failure.unexpectedFrame("a continuation without a message") }
             return try append(data, to: message, isLast: frame.fin)
         case .ping: return .ping(data)
         case .pong: return .pong

@@ -83,7 +83,7 @@ actor SystemEvents {
         #if canImport(Darwin) && !os(macOS)
         let isDone = DispatchSemaphore(value: 0)
         // The process runs while this waits, on one of the system's threads. If the time runs out first, the system calls again to end the wait.
-        ProcessInfo.processInfo.performExpiringActivity(withReason: "Letting go of files that are shared") { isExpired in
+        ProcessInfo.processInfo.performExpiringActivity(withReason: "Releasing shared files") { isExpired in
             if isExpired { isDone.signal() } else { isDone.wait() }
         }
         return { isDone.signal() }

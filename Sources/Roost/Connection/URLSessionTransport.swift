@@ -33,7 +33,7 @@ public struct URLSessionTransport: Transport {
         url: URL, outgoing: AsyncStream<TransportCommand>, receive: @escaping @Sendable (TransportEvent) async -> Void
     ) async {
         guard let address = try? Address(url).url else {
-            return await receive(.closed(code: nil, reason: "the address can't be one of a server: \(url)"))
+            return await receive(.closed(code: nil, reason: "the address isn't a server address: \(url)"))
         }
         let socket = URLSessionSocket(address, configuration, messageSizeBytesMax: messageSizeBytesMax)
         await socket.run(outgoing, receive)
@@ -67,7 +67,7 @@ private struct URLSessionSocket: MessageSocket {
     func receive() async throws -> String {
         let message = try await ended { try await task.receive() }
         if case .string(let text) = message { return text }
-        throw SocketClosed(code: nil, reason: "the server sent something else than text")
+        throw SocketClosed(code: nil, reason: "the server sent something other than text")
     }
 
     func ping() async throws {

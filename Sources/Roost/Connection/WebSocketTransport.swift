@@ -62,7 +62,7 @@ public struct WebSocketTransport: Transport {
 
     /// Returns what ended an open connection, and where to look: TLS is established by then.
     static func reason(ofEnd error: any Error) -> WaitingReason {
-        if case NIOSSLError.uncleanShutdown = error { return WaitingReason(.network, "the connection ended without a goodbye") }
+        if case NIOSSLError.uncleanShutdown = error { return WaitingReason(.network, "the connection ended uncleanly") }
         return WaitingReason(.network, "\(error)")
     }
 
@@ -206,7 +206,7 @@ public struct WebSocketTransport: Transport {
         var description: String {
             guard let status else { return "the server didn't accept a WebSocket here" }
             // RFC 9110 §15.6.4: the condition is temporary.
-            if status == .serviceUnavailable { return "the server takes no connections at the moment (503)" }
+            if status == .serviceUnavailable { return "the server accepts no connections at the moment (503)" }
             return "the server didn't accept a WebSocket here (\(status.code))"
         }
     }

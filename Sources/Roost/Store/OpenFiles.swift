@@ -50,7 +50,7 @@ enum OpenFiles {
 
     /// Another chat of this process restarted something that this one writes about.
     struct BegunAfresh: Error, CustomStringConvertible {
-        var description: String { "Another chat of this process has fetched the same data afresh." }
+        var description: String { "Another chat of this process has fetched the same data again." }
     }
 
     private static let files = NIOLockedValueBox<[URL: OpenFile]>([:])

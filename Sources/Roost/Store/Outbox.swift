@@ -360,7 +360,7 @@ final class Outbox: Sendable {
         }
         if let first = new.min(by: { $0.key < $1.key }) {
             let problem = StorageProblem(.operationsNotRead, url, UnreadableRows(count: new.count, reason: first.value))
-            logger.error("The outbox can't be read as a whole.", metadata: ["problem": "\(problem)"])
+            logger.error("The outbox can't be read completely.", metadata: ["problem": "\(problem)"])
             report(problem)
         }
         return rows.items

@@ -76,7 +76,7 @@ final class Store: Sendable {
         configuration.busyMode = .timeout(5)
         let queue = try DatabaseQueue(path: url.path, configuration: configuration)
         let isOwn = try queue.read { try isPrepared($0, .standard) }
-        guard isOwn else { throw RoostError(.unavailable, "What is stored on this device is another version's.") }
+        guard isOwn else { throw RoostError(.unavailable, "The data on this device was stored by another version.") }
         return queue
     }
 

@@ -119,7 +119,7 @@ extension Sync {
         } else if let unwatched = frame.unwatched {
             endWatch(of: unwatched.channel)
             emit(.unwatched(unwatched.channel))
-            log(.notice, "\(unwatched.channel) isn't watched any more: the right to watch it has ended, or there are too many.")
+            log(.notice, "\(unwatched.channel) is no longer watched: the right to watch it has ended, or there are too many.")
         } else if let ended = frame.readingEnded {
             readingHasEnded(ended.channel)
         } else if let signal = frame.signal {
@@ -178,7 +178,7 @@ extension Sync {
         retryAfter = error.retryAfterMilliseconds.map(Self.wait) ?? retryAfter
         endConnection(error)
         wait(
-            because: WaitingReason(.server, "the server takes no connection: \(error.message)"),
+            because: WaitingReason(.server, "the server accepts no connection: \(error.message)"),
             refusal: error.isRetryable ? nil : error)
     }
 
@@ -234,12 +234,12 @@ extension Sync {
         guard isAuthenticated else { return }
         // Timers are late rather than early, so this is never ahead.
         serverTime = serverTime.adding(livenessPause)
-        guard !isBeingProbed else { return lose(.network, "nothing was heard for \(settings.nudgeTimeout) after a ping") }
+        guard !isBeingProbed else { return lose(.network, "nothing was received for \(settings.nudgeTimeout) after a ping") }
         silentTicks += 1
         // Until a long page has arrived completely, nothing is received, not even the answer to a ping.
         let silentTicksMax = phase == .catchingUp ? 4 << slowResumes : 4
         guard silentTicks <= silentTicksMax else {
-            return lose(.network, "nothing was heard for \(pingInterval * silentTicksMax / 2)")
+            return lose(.network, "nothing was received for \(pingInterval * silentTicksMax / 2)")
         }
         if silentTicks == 1 {
             // A connection that has lasted this long resets the backoff.
@@ -294,7 +294,7 @@ extension Sync {
             if let outbox { restoreSettlingLost(from: outbox) }
         }
         guard phase != .idle else { return }
-        endConnection(RoostError(.notConnected, "The connection was given up because the cache failed."))
+        endConnection(RoostError(.notConnected, "The connection was closed because the cache failed."))
         emit(.cancelTimer(.reconnect))
         wait(because: WaitingReason(.storage, "this device's store failed: \(reason)"))
     }

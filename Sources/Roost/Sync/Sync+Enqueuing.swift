@@ -74,7 +74,7 @@ extension Sync {
     private mutating func concealUnfollowed(_ operation: OutboxOperation, for token: CallToken) {
         guard phase == .online else {
             let error = RoostError(
-                .notConnected, "This device has nothing of the channel that could be concealed.", field: "channel")
+                .notConnected, "This device has nothing of the channel to conceal.", field: "channel")
             return emit(.reply(token, .failure(error)))
         }
         call(operation.operation, for: token)
@@ -262,7 +262,7 @@ extension Sync {
         let key = MessageKey(channel: channel, clientId: client)
         if let known = acknowledged[key] { return .stored(known.message.messageId) }
         if item(.message(key)) != nil { return .sent(client) }
-        emit(.reply(token, .failure(RoostError(.notFound, "There is no such message on its way.", field: "clientId"))))
+        emit(.reply(token, .failure(RoostError(.notFound, "There is no such pending message.", field: "clientId"))))
         return nil
     }
 
@@ -366,7 +366,7 @@ extension Sync {
         if !isUnderWay, let item = queues[channel]?.items[id] { lost(item) }
         showOverlay(of: channel)
         if token > Self.nobody {
-            let error = RoostError(.notFound, "Another chat has sent what was to be changed, or has given it up.")
+            let error = RoostError(.notFound, "Another chat has sent or discarded the operation to change.")
             emit(.reply(token, .failure(error)))
         }
         sendNext(in: channel)

@@ -105,7 +105,7 @@ extension Sync {
             return
         }
         guard !retriesReading(channel, after: error, token) else { return }
-        log(.notice, "\(channel) isn't read any more: \(error.code.rawValue): \(error.message)")
+        log(.notice, "\(channel) is no longer read: \(error.code.rawValue): \(error.message)")
         reading[channel] = nil
         showOverlay(of: channel)
         endRetrying(channel, with: .failure(error), token)
@@ -126,7 +126,7 @@ extension Sync {
         guard let pause = retry.refusals.pause(after: error, settings) else { return false }
         if let token { retry.waiting.append(token) }
         readingRetries[channel] = retry
-        log(.notice, "The server can't be told now whether \(channel) is read: \(error.code.rawValue): \(error.message)")
+        log(.notice, "Whether \(channel) is read can't be reported now: \(error.code.rawValue): \(error.message)")
         emit(.startTimer(.reading(channel), pause))
         return true
     }

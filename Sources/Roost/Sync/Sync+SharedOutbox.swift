@@ -107,7 +107,7 @@ extension Sync {
     }
 
     mutating func settleLost(_ key: MessageKey) {
-        let error = RoostError(.unavailable, "Another chat had this user's files, and has sent the message or given it up.")
+        let error = RoostError(.unavailable, "Another chat had this user's files, and has sent or discarded the message.")
         emit(.settled(key, .failure(error)))
     }
 

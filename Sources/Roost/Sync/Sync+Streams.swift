@@ -203,7 +203,7 @@ extension Sync {
             retryAfter = error.retryAfterMilliseconds.map(Self.wait)
             return lose(.server, "the streams can't be resumed: \(error.code.rawValue): \(error.message)")
         }
-        log(.notice, "The server knows nothing of this client's positions: starting afresh.")
+        log(.notice, "The server doesn't know this client's positions: starting over.")
         startAfresh(epoch: epoch)
         resumedIDs = IDRange()
         resume()

@@ -28,7 +28,7 @@ extension Sync {
             log(.notice, "\(channel) can't be watched now: \(error.code.rawValue): \(error.message)")
             return emit(.startTimer(.watch(channel), pause))
         }
-        log(.notice, "\(channel) isn't watched any more: \(error.code.rawValue): \(error.message)")
+        log(.notice, "\(channel) is no longer watched: \(error.code.rawValue): \(error.message)")
         watchRetries[channel] = nil
         watched.remove(channel)
         endVisit(of: channel)

@@ -60,7 +60,7 @@ struct ConnectionStatusTests {
         // Programs that have one page for everybody.
         for (status, cause, words) in [
             ("404 Not Found", .upgrade, "the server didn't accept a WebSocket here (404)"),
-            ("503 Service Unavailable", .server, "the server takes no connections at the moment (503)"),
+            ("503 Service Unavailable", .server, "the server accepts no connections at the moment (503)"),
         ] as [(String, WaitingReason.Cause, String)] {
             let other = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup).childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(OnePage(status: status)) }
@@ -77,7 +77,7 @@ struct ConnectionStatusTests {
 
         let overloaded = await reason(
             of: try chat("http://127.0.0.1:1", TurningAway(RoostError(.overloaded, "Too many connections."))))
-        #expect(overloaded == WaitingReason(.server, "the server takes no connection: Too many connections."))
+        #expect(overloaded == WaitingReason(.server, "the server accepts no connection: Too many connections."))
     }
 
     @Test("A client whose server's name isn't known says so, in the words for what the system's resolver finds out")

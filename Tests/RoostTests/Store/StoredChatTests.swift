@@ -151,7 +151,7 @@ struct StoredChatTests {
             let queue = try DatabaseQueue(path: cache.path, configuration: configuration)
             try await queue.write { try $0.execute(sql: "UPDATE cache_schema SET sql = 'another'") }
         }
-        #expect(refusal(.directory(directory))?.message == "What is stored on this device is another version's.")
+        #expect(refusal(.directory(directory))?.message == "The data on this device was stored by another version.")
         #expect(try dump().contains { $0.hasPrefix("channels ") })
     }
 }

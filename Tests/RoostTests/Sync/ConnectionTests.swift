@@ -404,7 +404,7 @@ struct ConnectionTests {
             Issue.record("\(client.sync.status)")
             return
         }
-        #expect(reason.message == "nothing was heard for 5.0 seconds after a ping")
+        #expect(reason.message == "nothing was received for 5.0 seconds after a ping")
     }
 
     @Test("A nudge asks for no sign of life that would come behind a long page of what was missed")
