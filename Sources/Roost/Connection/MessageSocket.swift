@@ -43,7 +43,7 @@ extension MessageSocket {
         }
     }
 
-    /// Reads and writes until either ends, and says how it ended. Nothing is received after that.
+    /// Reads and writes until either ends, and returns how it ended. Nothing is received after that.
     private func exchange(
         _ outgoing: AsyncStream<TransportCommand>, _ deliver: @escaping @Sendable (TransportEvent) async -> Void
     ) async -> TransportEvent {

@@ -28,7 +28,7 @@ extension Transport {
     /// Accepts any address.
     public func validate(_ url: URL) throws(RoostError) {}
 
-    /// As much as the server takes: `Limits.messageSizeBytes`.
+    /// As much as the server accepts: `Limits.messageSizeBytes`.
     public var outgoingSizeBytesMax: Int { Limits.messageSizeBytes }
 }
 

@@ -220,7 +220,7 @@ public struct WebSocketTransport: Transport {
         func begin() { state.withLockedValue { $0 = true } }
     }
 
-    /// Reads and writes until either ends, and says how it ended.
+    /// Reads and writes until either ends, and returns how it ended.
     private static func exchange(
         _ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>, _ outbound: NIOAsyncChannelOutboundWriter<WebSocketFrame>,
         _ outgoing: AsyncStream<TransportCommand>, _ receive: @escaping @Sendable (TransportEvent) async -> Void,

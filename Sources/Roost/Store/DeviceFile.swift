@@ -5,7 +5,7 @@ import RoostAPI
 /// The id of this device, in a file beside the cache and the outbox: it is created once and deleted with them.
 enum DeviceFile {
     private static let name = "device"
-    /// Chats of one process share a folder, which no other process has.
+    /// Chats of one process share a folder, which no other process has open.
     private static let turn = NIOLock()
 
     /// Returns the id in a folder, and creates one if there is none. Without a folder, or if it can't be written, each call creates another.

@@ -99,7 +99,7 @@ final class Outbox: Sendable {
     /// Applies writes in one transaction.
     ///
     /// - Parameter other: The number of the writing chat, if it isn't this one.
-    /// - Returns: What the file says of the operations.
+    /// - Returns: The state of the operations in the file.
     /// - Throws: ``Deleted`` if an operation would be kept in a file that doesn't exist after a restart.
     @discardableResult
     func apply(_ writes: [OutboxWrite], by other: Int? = nil) async throws -> WrittenOutbox {
@@ -315,7 +315,7 @@ final class Outbox: Sendable {
     /// The result of reading rows.
     private struct ReadRows: Sendable {
         var items: [OutboxItem] = []
-        /// Why the others can't be read, by their ids.
+        /// Why the others can't be read, by id.
         var failures: [Int64: any Error] = [:]
     }
 

@@ -224,7 +224,7 @@ final class Store: Sendable {
     }
 }
 
-/// Models in the cache's columns.
+/// Encodes and decodes JSON in the columns of the cache and the outbox.
 enum StoredJSON {
     static func encode(_ value: some Encodable) throws -> Data { Data(try JSONWriter.bytes(of: value)) }
 

@@ -7,7 +7,7 @@ enum StoreWrite: Hashable, Sendable {
     case userPosition(Seq)
     /// The user's role in the app, with which everything is fetched.
     case appRole(AppRole?)
-    /// A channel's position where it begins, with what is cached of its messages.
+    /// A channel's position at its start, with the range of its cached messages.
     case position(ChannelID, Position)
     /// Advances the position. What is cached stays: another chat of the same files may have added to it. The position of a visit advances with the
     /// chat that holds it (``SharedVisits``).
@@ -16,7 +16,7 @@ enum StoreWrite: Hashable, Sendable {
     case page(ChannelID, ClosedRange<Seq>)
     /// Forgets a channel's messages and members, to start over.
     case forget(ChannelID)
-    /// Forgets the stretches of a channel's messages that reach into a range, and what is about them. What belongs to the newest ones stays.
+    /// Forgets the stretches of a channel's messages that reach into a range, and the rows about them. What belongs to the newest ones stays.
     case forgetMessages(ChannelID, ClosedRange<Seq>)
     /// Forgets what only members know of a channel, including its position.
     case leave(ChannelID)
@@ -37,7 +37,7 @@ enum StoreWrite: Hashable, Sendable {
     case rowsOfCached(Rows, in: ChannelID)
     /// Replaces the users' summaries with newer versions.
     case users([UserSummary])
-    /// Counts as read what rows bring that isn't unread for the user (``Membership/counting(_:as:)``).
+    /// Counts as read the messages in rows that aren't unread for the user (``Membership/counting(_:as:)``).
     case count(ChannelID, Rows)
     /// Replaces the user's permissions in a channel, unless newer ones are stored.
     case capabilities(ChannelID, Capabilities.Own)

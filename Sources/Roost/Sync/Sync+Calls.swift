@@ -194,7 +194,7 @@ extension Sync {
         }
     }
 
-    // MARK: Answers before what was missed
+    // MARK: Answers before missed events
 
     /// An answer with a channel that can't be followed as it says until missed events have arrived: the streams belong to one moment.
     struct EarlyAnswer: Sendable {
@@ -256,7 +256,7 @@ extension Sync {
         emit(.reply(token, .success(bytes)))
     }
 
-    // MARK: What answers bring
+    // MARK: Effects of answers
 
     mutating func arrived(_ effect: CacheEffect, _ answer: CachedAnswer) {
         switch answer {

@@ -282,7 +282,7 @@ struct WatcherRoster {
 }
 
 extension LiveChannel {
-    /// The connected users who watch the channel, as a live list. Each call makes a new one; keep it while it is shown.
+    /// The connected users who watch the channel, as a live list. Each call creates a new one; keep it while it is shown.
     ///
     /// - Parameter pageSize: 1 to `Limits.watcherPage.max`.
     public func watchers(pageSize: Int = 30) -> WatcherList { WatcherList(of: id, pageSize: pageSize, in: chat) }
