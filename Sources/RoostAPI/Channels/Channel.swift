@@ -4,39 +4,39 @@ public struct Channel: ChannelAttributesCarrying, Hashable, Sendable {  // wire:
     public var channelId: ChannelID
     /// Its type, which decides its rules.
     public var type: ChannelType
-    /// Whether it is the one channel of its set of members (SB-05). Ends when a user is invited or leaves.
+    /// Whether it is the only channel with exactly its members (SB-05). Ends when a user is invited or leaves.
     public var isDistinct: Bool = false
-    /// Whether everyone finds and joins it without an invitation (SB-03).
+    /// Whether everyone can find it and join without an invitation (SB-03).
     public var isPublic: Bool = false
     /// Whether its messages aren't stored (SB-04).
     public var isEphemeral: Bool = false
-    /// The attributes that are texts. They read as fields of the channel.
+    /// The text attributes, which read as fields of the channel.
     public var attributes: ChannelAttributes  // inline
-    /// The app's own data, at most 100 kB, the last writer wins (AM-35, AM-36).
+    /// The app's own data, at most 100 kB; the last writer wins (AM-35, AM-36).
     public var metadata: JSONValue?
-    /// Grows with each write of the metadata: 0 before the first.
+    /// Increases with each write of the metadata; 0 before the first.
     public var metadataVersion: Int = 0
     /// The user who last wrote the metadata.
     public var metadataUpdatedBy: UserID?
     /// For search and filters (AM-06).
     public var tags: [String] = []
-    /// The channel's differences from its type; `null` for none.
+    /// How the channel's policy differs from its type's; `null` if it doesn't.
     public var policy: PolicyChanges?
     /// Whether ordinary members can't send until it is unfrozen (SB-21).
     public var isFrozen: Bool = false
-    /// Whether the whole channel is silenced for ordinary members at this moment.
+    /// Whether the channel is currently silenced for ordinary members.
     public var isMuted: Bool = false
-    /// Until when the whole channel is silenced for ordinary members (AM-07). ``Channel/isMuted`` is whether that is in the future.
+    /// When the silence for ordinary members ends (AM-07). ``Channel/isMuted`` says whether that is in the future.
     public var mutedUntil: Timestamp?
-    /// Whether the number of messages is limited at this moment.
+    /// Whether the channel is currently rate limited.
     public var isRateLimited: Bool = false
     /// Messages per window while the channel is rate limited (AM-08).
     public var rateLimit: Int?
     /// The length of that window.
     public var rateLimitWindowSeconds: Int?
-    /// Until when the limit holds.
+    /// When the rate limit ends.
     public var rateLimitedUntil: Timestamp?
-    /// How far the channel has come.
+    /// The values that change with every durable change of the channel.
     public var counters: ChannelCounters  // wire: inline, seq last
     /// Who created it; nil for the server.
     public var createdBy: UserID?
@@ -145,14 +145,13 @@ extension Channel: WireWritable {
     }
 }
 
-/// The values that change with every durable change of a channel, apart from its attributes: so that a message doesn't carry 100 kB of
-/// metadata.
+/// The values that change with every durable change of a channel, kept apart from its attributes: a message needn't carry 100 kB of metadata.
 public struct ChannelCounters: Codable, Hashable, Sendable {
     /// The seq of the newest durable change.
     public var seq: Seq
-    /// Members at this moment.
+    /// The current number of members.
     public var memberCount: Int
-    /// Messages that the channel has, deleted ones included.
+    /// The number of messages in the channel, including deleted ones.
     public var messageCount: Int
     /// The ordinal of the newest counting message: the number of such messages ever sent (`Unread.counts`). It never falls.
     public var ordinal: Int
@@ -161,7 +160,7 @@ public struct ChannelCounters: Codable, Hashable, Sendable {
     /// When the newest message was sent; absent if there is none.
     public var lastMessageAt: Timestamp?
 
-    /// - Parameter ordinal: `messageCount` unless given, as where every message counts.
+    /// - Parameter ordinal: Defaults to `messageCount`, as if every message counts.
     public init(
         seq: Seq, memberCount: Int, messageCount: Int, ordinal: Int? = nil, lastActivity: Timestamp, lastMessageAt: Timestamp? = nil
     ) {
@@ -384,7 +383,7 @@ public struct ChannelView: Hashable, Sendable {
     public var ownCapabilities: [Permission] = []
     /// Whether an unread message mentions the caller, by name or with the whole channel (MN-16).
     public var hasMention: Bool = false  // wire: default is absent
-    /// What is shown of the users whom the view names, for those who may see it. A page has them beside its views instead.
+    /// Summaries of the users that the view names, for callers who may see them. A page has them beside its views instead.
     public var users: [UserSummary]?
 
     // derived: init
@@ -402,7 +401,7 @@ public struct ChannelView: Hashable, Sendable {
         self.users = users
     }
 
-    /// Messages that the caller hasn't read: 0 for non-members (AM-43).
+    /// The number of messages unread by the caller; 0 for non-members (AM-43).
     public var unreadCount: Int { membership.map { Unread.count(in: channel.counters, for: $0) } ?? 0 }
 
     /// Whether the caller hid the channel from their lists (SB-29).

@@ -1,8 +1,8 @@
-/// The attributes of a channel that are texts: the same in the operations that write them and in the channel.
+/// The text attributes of a channel, the same in the channel and in the operations that write them.
 ///
-/// Tags and metadata are fields of their own. A channel without tags has an empty list, and its metadata has a version.
+/// Tags and metadata are separate fields. A channel without tags has an empty list, and its metadata has a version.
 public struct ChannelAttributes: Hashable, Sendable {
-    /// The name that is shown.
+    /// The display name.
     public var displayName: String?
     /// An uploaded file used as the channel's picture (AM-11).
     public var avatarFileId: String?
@@ -27,7 +27,7 @@ public struct ChannelAttributes: Hashable, Sendable {
     }
 }
 
-/// A value with a channel's attributes. They read as its own: `channel.displayName`.
+/// A value with a channel's attributes, which read as its own properties: `channel.displayName`.
 @dynamicMemberLookup
 public protocol ChannelAttributesCarrying {
     /// The channel's attributes.
@@ -43,7 +43,7 @@ extension ChannelAttributesCarrying {
 }
 
 extension ChannelAttributes {
-    /// Throws when one of them is outside its limits. An empty text is within: it removes a value.
+    /// Throws if an attribute is outside its limits. An empty text is allowed: it removes a value.
     public func validate() throws(RoostError) {
         try Limits.check(displayName: displayName)
         try Limits.check(avatarFileId, length: Limits.fileIDLength, field: "avatarFileId")

@@ -1,11 +1,11 @@
-/// The rules of a channel's type: who finds, joins, reads, writes and moderates, and which limits hold (ledger §8.2).
+/// The rules of a channel's type: who finds, joins, reads, writes and moderates, and which limits apply (ledger §8.2).
 ///
-/// No code asks for a type by name; it asks the policy. It is sent to clients as the `config` of a watched channel (ST-05) and by
+/// Code never checks a type's name, only its policy. The policy is sent to clients as the `config` of a watched channel (ST-05) and by
 /// `type.list`. A channel may differ from its type in everything that isn't fixed: see ``PolicyChanges``.
 public struct ChannelPolicy: Codable, Hashable, Sendable {
     /// Who may do something in the channels of a type.
     public enum Audience: String, Codable, CaseIterable, Sendable, WireEnumeration {
-        /// Everybody who has a token.
+        /// Everyone with a token.
         case everyone
         /// Members, users with an invitation, and admins. For joining.
         case invited
@@ -23,7 +23,7 @@ public struct ChannelPolicy: Codable, Hashable, Sendable {
         case nobody
     }
 
-    /// How the users named at a channel's creation come in (ledger §8.6).
+    /// How the users named at a channel's creation join it (ledger §8.6).
     public enum Entry: String, Codable, CaseIterable, Sendable, WireEnumeration {
         /// They become members at once (AM-24).
         case added
@@ -31,7 +31,7 @@ public struct ChannelPolicy: Codable, Hashable, Sendable {
         case invited
     }
 
-    /// Who learns of an invitation and its outcome, besides inviter and invited (D-36, ledger §8.10.7).
+    /// Who is notified of an invitation and its outcome, besides the inviter and the invited user (D-36, ledger §8.10.7).
     public enum InvitationAudience: String, Codable, CaseIterable, Sendable, WireEnumeration {
         /// All members.
         case members
@@ -41,7 +41,7 @@ public struct ChannelPolicy: Codable, Hashable, Sendable {
 
     /// Whether there is at most one channel for a set of members (SB-05, AM-25).
     public enum Distinctness: String, Codable, CaseIterable, Sendable, WireEnumeration {
-        /// Never, if the channel is created so, or always.
+        /// Never, only for channels created so, or always.
         case never, optional, always
     }
 
@@ -49,17 +49,17 @@ public struct ChannelPolicy: Codable, Hashable, Sendable {
     public var type: ChannelType
     /// Who may create such a channel.
     public var create: Audience
-    /// Who learns that the channel exists.
+    /// Who can find the channel.
     public var discovery: Audience
     /// Who may become a member without being added.
     public var join: Audience
-    /// Who may give up a membership.
+    /// Who may leave.
     public var leave: Audience
-    /// Who may make others members.
+    /// Who may add members.
     public var add: Audience
     /// Who may invite.
     public var invite: Audience
-    /// Who may end the membership of others with a lower role.
+    /// Who may remove members with a lower role.
     public var remove: Audience
     /// Who may read messages and watch.
     public var read: Audience
@@ -69,20 +69,19 @@ public struct ChannelPolicy: Codable, Hashable, Sendable {
     public var mention: Audience
     /// Who may change the channel's attributes.
     public var update: Audience
-    /// Who may make the channel differ from its type. The role `operator` grants changing whether it is public, and not the rest of the
-    /// policy.
+    /// Who may make the channel differ from its type. Of the policy, the role `operator` only grants changing whether the channel is public.
     public var updatePolicy: Audience
     /// Who may freeze, silence and rate-limit the channel and give roles.
     public var moderate: Audience
     /// Who may delete the channel.
     public var delete: Audience
-    /// How users come in who are named when the channel is created.
+    /// How users named when the channel is created join it.
     public var usersAtCreation: Entry
-    /// Who is told of an invitation.
+    /// Who is notified of an invitation.
     public var invitationAudience: InvitationAudience
-    /// Whether there may be, or is, one channel for a set of members.
+    /// Whether a set of members may, or must, have only one channel.
     public var distinct: Distinctness
-    /// Whether a channel may be created whose messages aren't stored (SB-04).
+    /// Whether channels may be created whose messages aren't stored (SB-04).
     public var allowsEphemeral: Bool
     /// The most members, unless a channel sets another number; never above `Limits.membersPerChannel`.
     public var maxMembers: Int
@@ -90,19 +89,19 @@ public struct ChannelPolicy: Codable, Hashable, Sendable {
     public var announcesJoins: Bool = false
     /// Whether it sends one when members leave or are removed.
     public var announcesLeaves: Bool = false
-    /// Whether it sends one when the channel gets another name.
+    /// Whether it sends one when the channel is renamed.
     public var announcesNames: Bool = false
-    /// Whether it does so in a channel with more than `Limits.largeChannelMembers` members too.
+    /// Whether it also does so in channels with more than `Limits.largeChannelMembers` members.
     public var announcesInLargeChannels: Bool = false
-    /// Whether the others are told who types (ST-05).
+    /// Whether others are notified who is typing (ST-05).
     public var typingEvents: Bool = true
-    /// Whether the others are told, and may ask, how far each member has read (ST-05). In a channel with more than `Limits.largeChannelMembers`
-    /// nobody may ask.
+    /// Whether others are notified, and may ask, how far each member has read (ST-05). In a channel with more than
+    /// `Limits.largeChannelMembers` members nobody may ask.
     public var readEvents: Bool = true
-    /// Whether members tell, and the others are told, that messages have reached a device; it needs ``readEvents``. Never in a channel with more than
-    /// `Limits.largeChannelMembers`.
+    /// Whether members report, and others are notified, that messages have reached a device. Needs ``readEvents``. Never in a
+    /// channel with more than `Limits.largeChannelMembers` members.
     public var deliveryEvents: Bool = false
-    /// The rules in which no channel may differ from the type.
+    /// The rules that no channel may change from the type's.
     public var fixed: [PolicyName]
 
     /// The policy of a preset; nil for an operator's own type and for one that doesn't exist.
@@ -151,13 +150,13 @@ extension ChannelPolicy {
         self = Self.base
         type = try values.decode(ChannelType.self, forKey: PolicyKnob.Key(stringValue: "type"))
         let stored = Set(PolicyName.allCases.filter { values.contains(PolicyKnob.Key(stringValue: $0.rawValue)) })
-        // What a type is read without was stored before that rule existed.
+        // A rule missing here didn't exist yet when the type was stored.
         for name in PolicyName.allCases where stored.contains(name) || !PolicyName.addedLater.contains(name) {
             try name.knob.decode(values, &self)
         }
-        // Operators had this right, or nobody where nobody may change attributes.
+        // Until this rule existed, operators had the right, or nobody where nobody may change attributes.
         if !stored.contains(.updatePolicy) { updatePolicy = update == .nobody ? .nobody : .operators }
-        // Who sends there mentions, except in conversations.
+        // Until this rule existed, senders could mention, except in conversations.
         if !stored.contains(.mention) { mention = send == .membersOnly ? .nobody : send }
         fixed = try values.decode([PolicyName].self, forKey: PolicyKnob.Key(stringValue: "fixed"))
     }
@@ -169,7 +168,7 @@ extension ChannelPolicy {
 extension ChannelPolicy {
     private static let everything = PolicyName.allCases
 
-    /// Every built-in type, in the order in which they are shown (AM-14 to AM-19, SB-03, ST-08).
+    /// The built-in types in display order (AM-14 to AM-19, SB-03, ST-08).
     public static let presets: [ChannelPolicy] = [
         ChannelPolicy(
             type: .community, create: .everyone, discovery: .everyone, join: .everyone, leave: .members, add: .operators,

@@ -1,4 +1,4 @@
-/// Freezes a channel: ordinary members can't send, edit or react until it is unfrozen (SB-21). Freezing a frozen one changes nothing.
+/// Freezes a channel: ordinary members can't send, edit or react until it is unfrozen (SB-21). Freezing a frozen channel changes nothing.
 public struct FreezeChannel: Operation {
     public typealias Response = Channel
     public static let name = "channel.freeze"
@@ -32,7 +32,7 @@ public struct UnfreezeChannel: Operation {
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
 
-/// Silences a whole channel for its ordinary members, for a time (AM-07, D-29). Another call sets another end.
+/// Silences a whole channel for its ordinary members, for a time (AM-07, D-29). Another call sets a new end.
 public struct SilenceChannel: Operation {
     public typealias Response = Channel
     public static let name = "channel.silence"
@@ -43,7 +43,7 @@ public struct SilenceChannel: Operation {
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
-    /// More than 0, or −1 for ever; for ever when left out.
+    /// More than 0, or −1 for no end; no end when left out.
     public var seconds: Int?
     // derived: init
     /// Creates a value with these fields. Those that are left out have their defaults.
@@ -57,7 +57,7 @@ public struct SilenceChannel: Operation {
     }
 }
 
-/// Ends a silence (AM-07). One that has ended by itself is cleared: `mutedUntil` goes, and members are told. Does nothing if there is none.
+/// Ends a silence (AM-07). One that has already expired is cleared: `mutedUntil` is removed, and members are notified. Does nothing if there is none.
 public struct UnsilenceChannel: Operation {
     public typealias Response = Channel
     public static let name = "channel.unsilence"
@@ -76,7 +76,7 @@ public struct UnsilenceChannel: Operation {
 
 /// Sets a channel's rate limit: how many messages are delivered per window of time (AM-08, X-07).
 ///
-/// So far it is only state that every observer sees; the moderation tools will enforce it.
+/// So far it is only state visible to every observer; the moderation tools will enforce it.
 public struct SetRateLimit: Operation {
     public typealias Response = Channel
     public static let name = "channel.setRateLimit"
@@ -91,7 +91,7 @@ public struct SetRateLimit: Operation {
     public var messages: Int
     /// 1 to 3600 seconds.
     public var windowSeconds: Int
-    /// How long the limit holds: more than 0, or −1 for ever; for ever when left out.
+    /// How long the limit lasts: more than 0, or −1 for no end; no end when left out.
     public var seconds: Int?
 
     // derived: init
@@ -117,7 +117,7 @@ public struct SetRateLimit: Operation {
     }
 }
 
-/// Removes a channel's rate limit. One that has ended by itself is cleared likewise, and members are told. Does nothing if there is none.
+/// Removes a channel's rate limit. One that has already expired is cleared too, and members are notified. Does nothing if there is none.
 public struct RemoveRateLimit: Operation {
     public typealias Response = Channel
     public static let name = "channel.removeRateLimit"
@@ -145,10 +145,10 @@ public struct HideChannel: Operation {
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
-    /// Whether the messages so far stay concealed when the channel comes back; they count as read then. False when left out.
+    /// Whether the messages so far stay concealed when the channel comes back; they then count as read. False when left out.
     public var hidePreviousMessages: Bool?
-    /// The newest seq that the user had when they hid the channel, maybe offline; the newest of all when left out. Messages after it aren't concealed, and
-    /// bring the channel back.
+    /// The newest seq that the client had when the user hid the channel, possibly offline; the channel's newest when left out. Later
+    /// messages aren't concealed and bring the channel back.
     public var upTo: Seq?
     /// Whether the next message brings the channel back; true when left out. False archives it (SB-27).
     public var allowAutoUnhide: Bool?
@@ -167,9 +167,9 @@ public struct HideChannel: Operation {
     }
 }
 
-/// Empties the channel for the caller alone: the messages so far are concealed from them, and count as read (SB-60). Others see them as before.
+/// Clears the channel's history for the caller alone: the messages so far are concealed and count as read (SB-60). Others still see them.
 ///
-/// Without new messages, repeating it changes nothing.
+/// Repeating it without new messages changes nothing.
 /// - Throws: `not_member`; `feature_disabled` where the app hides history from new members (D-35).
 public struct ResetHistory: Operation {
     public typealias Response = Membership
@@ -181,7 +181,8 @@ public struct ResetHistory: Operation {
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
-    /// The newest seq that the user had when they emptied it, maybe offline; the newest of all when left out. Messages after it aren't concealed.
+    /// The newest seq that the client had when the user reset the history, possibly offline; the channel's newest when left out. Later
+    /// messages aren't concealed.
     public var upTo: Seq?
     // derived: init
     /// Creates a value with these fields. Those that are left out have their defaults.
@@ -196,8 +197,8 @@ public struct ResetHistory: Operation {
     }
 }
 
-/// Shows a hidden channel again (SB-28). Concealed messages stay concealed. Showing a visible one changes nothing, also if
-/// a message has brought it back: the answer has the row as it is, and ``Membership/visibility(in:)`` says what it means.
+/// Shows a hidden channel again (SB-28). Concealed messages stay concealed. Showing a visible channel changes nothing, even if a message
+/// brought it back: the response has the row unchanged, and ``Membership/visibility(in:)`` interprets it.
 public struct UnhideChannel: Operation {
     public typealias Response = Membership
     public static let name = "channel.unhide"

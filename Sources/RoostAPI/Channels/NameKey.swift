@@ -2,8 +2,8 @@ import Foundation
 
 /// The keys by which names are searched and sorted, the same in the server's queries and in the SDK's lists (MN-14, X-21).
 package enum NameKey {
-    /// Returns a name's key, without regard to case, diacritics and width: each letter has one form, since a database compares bytes; and
-    /// the key is short enough for a cursor.
+    /// Returns a name's key, which ignores case, diacritics and width. Each letter has one form, since a database compares bytes, and the
+    /// key is short enough for a cursor.
     package static func of(_ name: String?) -> String {
         guard let name else { return "" }
         if let key = ofLetters(name) { return key }
@@ -21,7 +21,8 @@ package enum NameKey {
         return key.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
-    /// The same of a name of basic letters, digits and single spaces, as most are; nil for others. A list of thousands of channels has as many keys.
+    /// The fast path for names of basic letters, digits and single spaces, as most are; nil for others. A list of thousands of channels
+    /// computes as many keys.
     private static func ofLetters(_ name: String) -> String? {
         guard name.utf8.count <= Limits.displayNameLength else { return nil }
         var key: [UInt8] = []
@@ -38,17 +39,17 @@ package enum NameKey {
         return String(decoding: key, as: UTF8.self)
     }
 
-    /// The most bytes of a key: four for each character of the longest name.
+    /// The maximum size of a key: four bytes for each character of the longest name.
     private static let sizeBytes = Limits.displayNameLength * 4
 
-    /// Returns whether a name's key contains a part's key: one of one or two letters at the beginning of a word, a longer one anywhere.
+    /// Returns whether a name's key contains a part's key: a part of one or two letters at the beginning of a word, a longer one anywhere.
     package static func holds(_ part: String, in key: String) -> Bool {
         guard isShort(part) else { return key.range(of: part, options: .literal) != nil }
         return words(of: key).contains { $0.unicodeScalars.starts(with: part.unicodeScalars) }
     }
 
-    /// Returns whether a part's key has one or two letters. A letter is a scalar of Unicode, of which a character can have several, as in
-    /// Devanagari: databases compare scalars.
+    /// Returns whether a part's key has one or two letters. A letter is a Unicode scalar here, because databases compare scalars; a
+    /// character can have several, as in Devanagari.
     package static func isShort(_ part: String) -> Bool { part.unicodeScalars.count <= 2 }
 
     package static func words(of key: String) -> [Substring] { key.split { !($0.isLetter || $0.isNumber) } }
@@ -65,7 +66,7 @@ extension String {
         return result
     }
 
-    /// Lowercase letters with a stroke, a hook or a bar, and letters that are two in one.
+    /// Lowercase letters with a stroke, a hook or a bar, and letters that combine two.
     private static let plain: [Unicode.Scalar: String] = [
         "\u{DF}": "ss", "\u{1E9E}": "ss", "æ": "ae", "œ": "oe", "ĳ": "ij", "þ": "th", "ŋ": "ng", "ð": "d", "ĸ": "k", "ə": "e",
         "ı": "i",

@@ -1,12 +1,11 @@
-/// Differences from a policy: a channel's from its type, or an operator's own type's from the one that it is based on. Absent rules stay
-/// unchanged.
+/// Differences from a policy: a channel's from its type's, or a custom type's from that of the preset it is based on. Absent rules stay unchanged.
 ///
-/// It has a property for each of a policy's, which is nil until it is set:
+/// It has an optional property for each rule of a policy, nil until set:
 ///
 ///     create.policy = PolicyChanges(send: .operators)
 @dynamicMemberLookup
 public struct PolicyChanges: Hashable, Sendable {
-    /// The given values. All others are those of the first preset, so that equal changes are equal values.
+    /// The given values. The others are those of the first preset, so equal changes are equal values.
     private var values: ChannelPolicy = .base
     private var given: Set<PolicyName> = []
 
@@ -69,7 +68,7 @@ public struct PolicyChanges: Hashable, Sendable {
     /// The names of the given rules.
     public var names: [PolicyName] { PolicyName.allCases.filter(given.contains) }
 
-    /// Throws when a number is outside its limits.
+    /// Throws if a number is outside its limits.
     public func validate(field: String) throws(RoostError) {
         guard let maxMembers = self.maxMembers else { return }
         guard maxMembers >= 1 else { throw .invalidArgument("\(field).maxMembers", "must be 1 or more") }
@@ -78,12 +77,12 @@ public struct PolicyChanges: Hashable, Sendable {
         }
     }
 
-    /// Throws `immutable_field` if a channel of a type may not differ in this, and `invalid_argument` if only types decide it.
+    /// Throws `immutable_field` if the type fixes a changed rule, and `invalid_argument` if only types decide it.
     public func validate(forChannelOf policy: ChannelPolicy, field: String) throws(RoostError) {
         try validate(forChannelOf: policy, naming: { "\(field).\($0.rawValue)" })
     }
 
-    /// The same for changes that a field of another kind stands for, such as `isPublic`.
+    /// The same for changes that another field stands for, such as `isPublic`.
     package func validate(forChannelOf policy: ChannelPolicy, givenBy field: String) throws(RoostError) {
         try validate(forChannelOf: policy, naming: { _ in field })
     }
@@ -144,6 +143,6 @@ extension PolicyChanges: WireWritable {
 }
 
 extension PlainJSON {
-    /// Passes `null`. A policy of a channel's own is left to Foundation: few channels have one.
+    /// Reads `null`. A channel's own policy is left to Foundation, since few channels have one.
     mutating func read(into place: inout PolicyChanges?) -> Bool { read(into: &place) { _ in nil } }
 }

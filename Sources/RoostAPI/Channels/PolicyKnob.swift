@@ -46,7 +46,7 @@ extension PolicyName {
         .create, .updatePolicy, .usersAtCreation, .invitationAudience, .distinct, .allowsEphemeral,
     ]
 
-    /// Rules that policies were stored without before they existed.
+    /// Rules that older stored policies lack.
     static let addedLater: Set<PolicyName> = [
         .updatePolicy, .mention, .announcesJoins, .announcesLeaves, .announcesNames, .announcesInLargeChannels, .typingEvents,
         .readEvents, .deliveryEvents,
@@ -70,7 +70,7 @@ extension Int: PolicyValue {}
 /// One rule of a policy, whatever the type of its values.
 package struct PolicyKnob: Sendable {
     package let name: PolicyName
-    /// Whether only a type decides it, not a channel.
+    /// Whether only types decide it, not channels.
     package let isDecidedByType: Bool
     package let path: any PartialKeyPath<ChannelPolicy> & Sendable
     let copy: @Sendable (_ from: ChannelPolicy, _ to: inout ChannelPolicy) -> Void

@@ -1,11 +1,11 @@
 /// Returns channels by filters, sorted and paged: the caller's own, or all that the caller may find (R09, AM-32, AM-33, SB-23, ST-09).
 ///
-/// All given filters apply together. Pages use a keyset: each begins after the last row of the page before, so that rows that move in
-/// between are neither skipped nor shown twice unless they move across that place; a live list follows the events for those.
+/// All given filters apply together. Pages use a keyset: each begins after the last row of the previous page. A row is skipped or shown
+/// twice only if it moves across that position in between; a live list follows the events for those.
 ///
 /// A page can hold fewer rows than requested and still have a `nextCursor`: it ends before its content is larger than
-/// ``Limits/pageContentBytes``, and with `membership` other than `member` one call only searches so far, so that it may be empty. Only a page
-/// without `nextCursor` is the last.
+/// ``Limits/pageContentBytes``, and with `membership` other than `member` one call searches a bounded number of channels, so the page may
+/// be empty. Only a page without `nextCursor` is the last.
 /// - Throws: `invalid_argument` for a cursor of another query, and for filters and sorts that need a membership.
 public struct QueryChannels: Operation {
     public typealias Response = Page<ChannelView>
@@ -27,8 +27,7 @@ public struct QueryChannels: Operation {
     public var excludingTags: [String]?
     /// Only these custom types, at most 20.
     public var customTypes: [String]?
-    /// Only channels whose name contains this, without regard to case and diacritics; 1 to 128 characters. One or two letters match the
-    /// beginning of a word.
+    /// Only channels whose name contains this, ignoring case and diacritics; 1 to 128 characters. One or two letters match the beginning of a word.
     public var nameContains: String?
     /// Only public, or only private channels.
     public var isPublic: Bool?
@@ -60,7 +59,7 @@ public struct QueryChannels: Operation {
     public var order: SortDirection?
     /// 1 to 100, 20 when left out.
     public var limit: Int?
-    /// From a page before: `nextCursor` for the next page, `previousCursor` for the one before.
+    /// From an earlier page: its `nextCursor` for the page after it, its `previousCursor` for the page before it.
     public var cursor: String?
 
     // derived: init
@@ -131,7 +130,7 @@ public struct QueryChannels: Operation {
         try validateMembership()
     }
 
-    /// Filters on the caller's own row need a membership.
+    /// Throws for filters on the caller's own membership unless only the caller's channels are searched.
     private func validateMembership() throws(RoostError) {
         guard (membership ?? .member) != .member else { return }
         let needing: [(String, Bool)] = [
@@ -188,9 +187,9 @@ public enum ChannelSort: String, Codable, CaseIterable, Sendable, WireEnumeratio
     case lastActivity
     /// The newest channel first.
     case created
-    /// By name from A to Z, without regard to case and diacritics; channels without a name come first.
+    /// By name from A to Z, ignoring case and diacritics; channels without a name come first.
     case name
-    /// Channels with unread messages first, among each the newest message first.
+    /// Channels with unread messages first; within each group the newest message first.
     case unreadFirst
 
     /// The direction in which the key sorts by default.

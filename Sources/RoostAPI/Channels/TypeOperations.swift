@@ -13,8 +13,8 @@ public struct ListChannelTypes: Operation {
     public func validate() throws(RoostError) {}
 }
 
-/// Creates or replaces a channel type of the app's own. It applies at once to all channels of the type; connected clients learn their new
-/// capabilities with the next state of a channel that they get.
+/// Creates or replaces a channel type of the app's own. It applies at once to all channels of the type; connected clients receive their new
+/// capabilities with the next channel state sent to them.
 ///
 /// - Throws: `immutable_field` for the name of a preset, `not_found` with the field `basedOn`, `limit_exceeded` for the 51st type.
 public struct PutChannelType: Operation {
@@ -49,7 +49,7 @@ public struct PutChannelType: Operation {
 
 /// Deletes a channel type of the app's own. Does nothing if it doesn't exist.
 ///
-/// - Throws: `immutable_field` for a preset, and for a type that channels have.
+/// - Throws: `immutable_field` for a preset, and for a type in use by channels.
 public struct DeleteChannelType: Operation {
     public typealias Response = Done
     public static let name = "type.delete"
@@ -58,7 +58,7 @@ public struct DeleteChannelType: Operation {
     public static let permission = Permission.configManage
     public static let summary = "Delete a channel type of one's own that no channel has. For admins."
 
-    /// The type to delete: one of the app's own that no channel has.
+    /// The type to delete: one of the app's own, not in use by any channel.
     public var type: ChannelType
     // derived: init
     /// Creates a value with these fields.

@@ -1,4 +1,4 @@
-/// The id of a device: made by its client, once, and unique among the user's devices.
+/// The id of a device: generated once by its client, unique among the user's devices.
 public struct DeviceID: Identifier {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
@@ -7,7 +7,7 @@ public struct DeviceID: Identifier {
 
     /// Throws unless it is an identifier of 1 to `Limits.deviceIDLength` characters.
     package func validateLength(field: String) throws(RoostError) {
-        // Before the length of other identifiers, which is larger.
+        // Checked before the limit of other identifiers, which is larger.
         guard rawValue.count <= Limits.deviceIDLength else {
             throw .limitExceeded(field, limit: Limits.deviceIDLength, unit: "characters")
         }
@@ -15,13 +15,13 @@ public struct DeviceID: Identifier {
     }
 }
 
-/// What a client says of its device when it authenticates.
+/// A client's description of its device, sent when it authenticates.
 public struct DeviceDescription: Codable, Hashable, Sendable {
-    /// Made once and kept: 1 to 64 characters, as other identifiers.
+    /// Generated once and kept: 1 to 64 characters, like other identifiers.
     public var deviceId: DeviceID
-    /// What its user calls it: up to 128 characters.
+    /// The user's name for it: up to 128 characters.
     public var name: String?
-    /// What it runs on, such as `iOS` or `Linux`: up to 32 characters.
+    /// The platform, such as `iOS` or `Linux`: up to 32 characters.
     public var platform: String?
 
     // derived: init
@@ -32,7 +32,7 @@ public struct DeviceDescription: Codable, Hashable, Sendable {
         self.platform = platform
     }
 
-    /// Throws when something in it is outside its limits. The refusal's field is the path in the frame: `device.name`.
+    /// Throws if a field is outside its limits. The error's field is the path in the frame: `device.name`.
     public func validate() throws(RoostError) {
         try deviceId.validateLength(field: "device.deviceId")
         try Limits.check(name, length: Limits.deviceNameLength, field: "device.name")
@@ -40,19 +40,19 @@ public struct DeviceDescription: Codable, Hashable, Sendable {
     }
 }
 
-/// A device of the calling user's, which has named itself when it authenticated.
+/// A device of the calling user that described itself when it authenticated.
 public struct Device: Codable, Hashable, Sendable {
     /// The device.
     public var deviceId: DeviceID
-    /// What its user calls it, if it said so.
+    /// The user's name for it, if given.
     public var name: String?
-    /// What it runs on, if it said so.
+    /// The platform, if given.
     public var platform: String?
-    /// When it first authenticated, or did so again after it was signed out.
+    /// When it first authenticated, or did so again after being signed out.
     public var createdAt: Timestamp
     /// When it last connected, to the minute.
     public var lastUsedAt: Timestamp
-    /// Whether the call comes from it.
+    /// Whether the call was made from it.
     public var isCurrent: Bool
 
     // derived: init
@@ -84,14 +84,14 @@ extension Device: WireWritable {
     }
 }
 
-/// The calling user's devices, those first that were used last: at most ``Limits/devicesPerUser``.
+/// The calling user's devices, the most recently used first: at most ``Limits/devicesPerUser``.
 public struct ListDevices: Operation {
     public typealias Response = [Device]
     public static let name = "device.list"
     public static let method = HTTPMethod.get
     public static let path = "/v1/me/devices"
     public static let permission = Permission.streamRead
-    public static let summary = "The calling user's own devices, those first that were used last."
+    public static let summary = "The calling user's own devices, the most recently used first."
 
     // derived: init
     /// Creates a value, which has no fields.
@@ -99,12 +99,12 @@ public struct ListDevices: Operation {
     public func validate() throws(RoostError) {}
 }
 
-/// Signs a device of the caller's out: its sockets are closed as those of a revoked token, the token that it connected with last is revoked, and it isn't
-/// listed any more. The caller's own device may be the one.
+/// Signs out one of the caller's devices, possibly the current one: its sockets are closed as for a revoked token, the token that it last
+/// connected with is revoked, and it is no longer listed.
 ///
-/// A token without a `jti` can't be revoked alone: it stays valid, and the device is listed again when it connects with it. The answer says so.
-/// - Throws: `not_found` with the field `device` for one that isn't listed; `rate_limited` for more than ``Limits/signOutsPerMinute`` a minute of one
-///   user.
+/// A token without a `jti` can't be revoked alone: it stays valid, and the device is listed again if it connects with it. The response says so.
+/// - Throws: `not_found` with the field `device` for one that isn't listed; `rate_limited` for more than ``Limits/signOutsPerMinute`` per
+///   minute by one user.
 public struct SignOutDevice: Operation {
     public typealias Response = SignedOutDevice
     public static let name = "device.signOut"
@@ -127,8 +127,8 @@ public struct SignOutDevice: Operation {
 public struct SignedOutDevice: Codable, Hashable, Sendable {
     /// The device.
     public var deviceId: DeviceID
-    /// Whether its token is of no use any more: it was revoked, or has ended by itself. False for a token without a `jti`, which stays valid until it
-    /// ends, and for any if nine tenths of the single tokens that can be revoked at one time are (``Limits/revokedTokens``).
+    /// Whether its token is no longer valid: revoked or expired. False for a token without a `jti`, which stays valid until it expires, and
+    /// for any token while nine tenths of the capacity for revoked single tokens (``Limits/revokedTokens``) are in use.
     public var isTokenRevoked: Bool
 
     // derived: init
