@@ -19,7 +19,7 @@ public struct ChannelRole: WireString {
 
 /// A role's permissions in a channel beyond those that the channel's type gives to all members.
 public struct RoleDefinition: Codable, Hashable, Sendable {
-    /// The role that is defined.
+    /// The role being defined.
     public var role: ChannelRole
     /// A member may remove members of a lower rank, and give roles up to their own: 0 for members, 50 for operators, 100 for owners.
     public var rank: Int
@@ -41,7 +41,7 @@ public struct RoleDefinition: Codable, Hashable, Sendable {
         RoleDefinition(role: .member, rank: 0, permissions: []),
     ]
 
-    /// Returns one of those by its name; nil for a role of the app's own.
+    /// Returns a built-in role by its name; nil for one of the app's own.
     public static func builtIn(_ role: ChannelRole) -> RoleDefinition? { builtIn.first { $0.role == role } }
 }
 

@@ -1,14 +1,14 @@
 /// An invitation of one user to one channel (ledger §8.3). There is one for each inviter, user and channel: inviting again renews it.
 public struct Invitation: Codable, Hashable, Sendable {
-    /// The channel into which the user is invited.
+    /// The channel that the user is invited to.
     public var channelId: ChannelID
     /// The invited user.
     public var userId: UserID
-    /// The user who invited.
+    /// The user who sent the invitation.
     public var inviter: UserID
     /// The inviter's text (EM-24).
     public var welcome: String?
-    /// What has become of it.
+    /// Whether it is pending, or how it ended.
     public var state: InvitationState
     /// When the user was invited.
     public var invitedAt: Timestamp
@@ -52,7 +52,7 @@ extension Invitation: WireWritable {
 
 /// The state of an invitation.
 public enum InvitationState: String, Codable, CaseIterable, Sendable, WireEnumeration {
-    /// It waits for an answer, or has ended this way.
+    /// Still unanswered, or how it ended.
     case pending, accepted, declined, withdrawn
 }
 
@@ -60,7 +60,7 @@ public enum InvitationState: String, Codable, CaseIterable, Sendable, WireEnumer
 public struct InvitationEntry: Codable, Hashable, Sendable {
     /// The invitation, with its state.
     public var invitation: Invitation
-    /// The channel that it is to.
+    /// The channel that the user is invited to.
     public var channel: Channel
 
     // derived: init

@@ -54,7 +54,7 @@ public struct AcceptInvitation: Operation {
 
 /// Declines the caller's invitation: joining then takes another one (SB-16, EM-26).
 ///
-/// - Throws: `not_invited`, also the second time (ledger §8.3).
+/// - Throws: `not_invited`, also when declining a second time (ledger §8.3).
 public struct DeclineInvitation: Operation {
     public typealias Response = Invitation
     public static let name = "invitation.decline"
@@ -71,7 +71,7 @@ public struct DeclineInvitation: Operation {
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
 
-/// Withdraws invitations: the caller's own, or anyone's if the caller may remove members. The answer has a result for each.
+/// Withdraws invitations: the caller's own, or anyone's if the caller may remove members. The response has a result for each.
 public struct WithdrawInvitations: Operation {
     public typealias Response = MemberResults
     public static let name = "invitation.withdraw"

@@ -4,11 +4,11 @@ public struct Member: Codable, Hashable, Sendable {
     public var userId: UserID
     /// The role in the channel.
     public var role: ChannelRole
-    /// Whether it is a member at this moment.
+    /// Whether the user is currently a member.
     public var state: MembershipState
     /// When the user last became a member.
     public var joinedAt: Timestamp
-    /// The channel's seq at which the current membership began. It orders members by when they joined, which clocks can't.
+    /// The channel's seq at which the current membership began. It orders members by when they joined, which timestamps can't.
     public var joinedSeq: Seq
     /// The seq of the newest change of this row in the channel's stream.
     public var changeSeq: Seq
@@ -59,21 +59,21 @@ extension Member: PlainReadable {
     }
 }
 
-/// A user's state in a channel (ledger §8.3). An invitation is a row of its own: see ``Invitation``.
+/// A user's state in a channel (ledger §8.3). An invitation is a separate row: see ``Invitation``.
 public enum MembershipState: String, Codable, CaseIterable, Sendable, WireEnumeration {
     /// A member.
     case member
-    /// Was a member and no longer is. Such rows are kept, so that clients that were offline learn of it.
+    /// A former member. Such rows are kept to inform clients that were offline.
     case none
 }
 
-/// The caller's own membership in one channel, with fields that nobody else sees: how far they have read, whether they hid the channel.
+/// The caller's own membership in one channel, with private fields: how far they have read, whether they hid the channel.
 public struct Membership: Hashable, Sendable {
     /// The channel.
     public var channelId: ChannelID
     /// The role in the channel.
     public var role: ChannelRole
-    /// Whether it is a member at this moment.
+    /// Whether the user is currently a member.
     public var state: MembershipState
     /// When the membership began.
     public var joinedAt: Timestamp
@@ -81,31 +81,30 @@ public struct Membership: Hashable, Sendable {
     public var joinedSeq: Seq
     /// The channel's seq up to which the caller has read.
     public var readSeq: Seq
-    /// The number of counting messages that aren't unread for the caller: those up to `readSeq`, and after it the caller's own and those
-    /// deleted for good.
+    /// The number of counting messages read by the caller: those up to `readSeq`, and later ones that are the caller's own or permanently deleted.
     public var readCount: Int
     /// When the caller last marked something as read.
     public var lastReadAt: Timestamp?
-    /// Messages up to this seq are hidden from the caller: sent before joining if history is hidden, or concealed by hiding (SB-14, SB-26).
+    /// Messages up to this seq are hidden from the caller: sent before joining with history hidden, or concealed by hiding (SB-14, SB-26).
     public var historyFloor: Seq = 0
-    /// The state that the caller set. Whether the channel is hidden now: ``Membership/visibility(in:)``.
+    /// The state that the caller set. ``Membership/visibility(in:)`` says whether the channel is hidden now.
     public var hiddenState: HiddenState = .unhidden
-    /// The channel's `ordinal` when it was hidden: a later counting message brings it back, if that is allowed.
+    /// The channel's `ordinal` when it was hidden: a later counting message brings it back, if allowed.
     public var hiddenOrdinal: Int = 0
-    /// The channel's seq at which the newest message that mentions the caller by name came to do so, by being sent or edited; 0 for none. Whether
-    /// it is unread: `Unread.hasMention`.
+    /// The channel's seq at which a message most recently came to mention the caller by name, by being sent or edited; 0 for none.
+    /// `Unread.hasMention` says whether it is unread.
     public var mentionSeq: Seq = 0  // wire: default is absent
     /// That message.
     public var mentionMessage: MessageID?
-    /// Until when the caller may not send here.
+    /// When the caller's mute in the channel ends.
     public var mutedUntil: Timestamp?
-    /// Until when the caller is banned from the channel (AM-31).
+    /// When the caller's ban from the channel ends (AM-31).
     public var bannedUntil: Timestamp?
-    /// Until when the caller has muted the channel for themselves; absent if they haven't. The server takes it away when the time is over, which
-    /// may be a moment later: until then the channel is muted, whatever a clock says.
+    /// When the caller's own muting of the channel ends; absent if they haven't muted it. The server removes it once the time is over,
+    /// possibly a moment later: until then the channel counts as muted, whatever a clock says.
     public var notificationsMutedUntil: Timestamp?
-    /// The channel's seq at which this row was valid. `readCount` includes the caller's own messages up to it, so it doesn't matter whether
-    /// an event of the channel or of the user's stream comes first.
+    /// The channel's seq at which this row was valid. `readCount` includes the caller's own messages up to it, so the channel's and the
+    /// user's events may arrive in either order.
     public var channelSeq: Seq
     /// The seq of this row's newest change in the caller's own stream: of two versions the higher one is newer.
     public var userSeq: Seq
@@ -138,14 +137,14 @@ public struct Membership: Hashable, Sendable {
         self.userSeq = userSeq
     }
 
-    /// Returns whether the channel is hidden at these counters: a newer message brings back one that was hidden until then (SB-27), but not while it
-    /// is muted (D-32).
+    /// Returns whether the channel is hidden at these counters: a newer message brings back a channel hidden until the next message
+    /// (SB-27), but not while it is muted (D-32).
     public func visibility(in counters: ChannelCounters) -> HiddenState {
         let comesBack = hiddenState == .hiddenAllowAutoUnhide && counters.ordinal > hiddenOrdinal && !isNotificationsMuted
         return comesBack ? .unhidden : hiddenState
     }
 
-    /// Whether the caller has muted the channel for themselves (D-29): it is left out of their total and badge.
+    /// Whether the caller has muted the channel for themselves (D-29): it doesn't count in their total and badge.
     public var isNotificationsMuted: Bool { notificationsMutedUntil != nil }
 }
 
@@ -273,7 +272,7 @@ extension Membership: PlainReadable {
 
 /// Whether a user hid a channel from their own lists (SB-29).
 public enum HiddenState: String, Codable, CaseIterable, Sendable, WireEnumeration {
-    /// It is shown.
+    /// Shown.
     case unhidden
     /// Comes back by itself with the next message.
     case hiddenAllowAutoUnhide
@@ -285,15 +284,15 @@ public enum HiddenState: String, Codable, CaseIterable, Sendable, WireEnumeratio
 public struct MemberEntry: Codable, Hashable, Sendable {
     /// The membership.
     public var member: Member
-    /// Nil for a user who doesn't exist any more.
+    /// Nil for a user who no longer exists.
     public var user: User?
-    /// Whether the user has a connection at this moment.
+    /// Whether the user is currently connected.
     public var isOnline: Bool
-    /// When the user was last online; absent while they are, and for one who doesn't share it (``UserPresence/lastActiveAt``).
+    /// When the user was last online; absent while they are online, and if they don't share it (``UserPresence/lastActiveAt``).
     public var lastActiveAt: Timestamp?
-    /// Until when the member may not send. Only for callers with `member.listMuted`.
+    /// When the member's mute ends. Only for callers with `member.listMuted`.
     public var mutedUntil: Timestamp?
-    /// Until when the user is banned. Only for callers with `member.listBanned`.
+    /// When the user's ban ends. Only for callers with `member.listBanned`.
     public var bannedUntil: Timestamp?
 
     // derived: init

@@ -1,4 +1,4 @@
-/// Joins a channel. Joining one that the caller is a member of changes nothing and answers the same (AM-26). Joining accepts an invitation.
+/// Joins a channel. Joining a channel that the caller is a member of changes nothing and returns the same (AM-26). Joining accepts an invitation.
 ///
 /// - Throws: `invite_required` for a private channel, `banned` with the end of the ban, `member_limit`, `channel_limit`, `kind_forbids`.
 public struct JoinChannel: Operation {
@@ -17,11 +17,9 @@ public struct JoinChannel: Operation {
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
 
-/// Leaves a channel (AM-41). Leaving one that the caller isn't a member of changes nothing. A distinct channel is no longer distinct
-/// afterwards (SB-05).
+/// Leaves a channel (AM-41). A non-member's call changes nothing. A distinct channel is no longer distinct afterwards (SB-05).
 ///
-/// - Throws: `kind_forbids` for a conversation (AM-18); `not_found` for a channel that the caller may not know of, like a private one after
-///   leaving it.
+/// - Throws: `kind_forbids` for a conversation (AM-18); `not_found` for a channel hidden from the caller, such as a private one after leaving it.
 public struct LeaveChannel: Operation {
     public typealias Response = Done
     public static let name = "member.leave"
@@ -38,7 +36,7 @@ public struct LeaveChannel: Operation {
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
 
-/// Makes users members at once, without asking them (AM-40). One change of the channel for all of them; the answer has a result for each.
+/// Makes users members at once, without asking them (AM-40). All are added in one change of the channel; the response has a result for each.
 ///
 /// A user who can't be added is reported and the others are added: `already_member`, `not_found`, `banned`, `member_limit`, `channel_limit`.
 /// - Throws: `kind_forbids` for a conversation (AM-18), `not_permitted`.
@@ -54,7 +52,7 @@ public struct AddMembers: Operation {
     public var channel: ChannelID
     /// 1 to 100, each once.
     public var users: [UserID]
-    /// Whether messages sent before are hidden from them. Where the app hides these from all newcomers, they are hidden either way:
+    /// Whether earlier messages are hidden from them. If the app hides these from all new members, they are hidden either way:
     /// ``AppOptions/showsHistoryToNewMembers`` (D-11).
     public var hideHistory: Bool?
 
@@ -72,7 +70,7 @@ public struct AddMembers: Operation {
     }
 }
 
-/// Ends the membership of users with a lower role than the caller's (AM-40, R13). The answer has a result for each.
+/// Ends the membership of users with a lower role than the caller's (AM-40, R13). The response has a result for each.
 ///
 /// - Throws: `kind_forbids` for a conversation (AM-18), `not_permitted`.
 public struct RemoveMembers: Operation {
@@ -101,9 +99,9 @@ public struct RemoveMembers: Operation {
     }
 }
 
-/// Gives members a role (AM-47, SB-10, R33). The caller's own role has to be above the one that each has, at least as high as the one given,
-/// and grant all that this one grants; whoever may give roles may also give up their own for a lower one. An owner who makes another member
-/// the owner becomes an operator.
+/// Gives members a role (AM-47, SB-10, R33). The caller's own role has to be above each member's current one, at least as high as the new
+/// one, and grant everything that the new one grants. Callers who may give roles may also lower their own. An owner who makes another
+/// member the owner becomes an operator.
 ///
 /// - Throws: `not_found` with the field `role` for a role that doesn't exist, `kind_forbids`, `not_permitted`.
 public struct SetMemberRole: Operation {
@@ -116,9 +114,9 @@ public struct SetMemberRole: Operation {
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
-    /// 1 to 100, each once; exactly one where the role is `owner`.
+    /// 1 to 100, each once; exactly one if the role is `owner`.
     public var users: [UserID]
-    /// What they become.
+    /// The role to give.
     public var role: ChannelRole
 
     // derived: init
@@ -161,19 +159,19 @@ extension MemberResults: WireWritable {
 public struct MemberResult: Codable, Hashable, Sendable {
     /// The outcome. Those that begin with `already` or `not` changed nothing.
     public enum Outcome: String, Codable, CaseIterable, Sendable, WireEnumeration {
-        /// What was asked for was done.
+        /// Done as requested.
         case added, removed, changed, invited, withdrawn
-        /// The user was a member before.
+        /// The user was already a member.
         case alreadyMember = "already_member"
-        /// The user was invited before, and hasn't answered.
+        /// The user was already invited, and hasn't answered.
         case alreadyInvited = "already_invited"
-        /// It is as it was to become.
+        /// It already was as requested.
         case unchanged
         /// The user isn't a member.
         case notMember = "not_member"
-        /// No invitation of the user waits for an answer.
+        /// The user has no pending invitation.
         case notInvited = "not_invited"
-        /// Declined for the user, who is at the limit of channels.
+        /// Declined for the user, who has reached the limit of channels.
         case autoDeclined = "auto_declined"
         /// See `error`.
         case refused

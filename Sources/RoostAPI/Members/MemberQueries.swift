@@ -1,10 +1,10 @@
-/// The members that a list holds. Several states together give members in any of them (MN-15, D-21).
+/// The members to list. Several states together select members in any of them (MN-15, D-21).
 public enum MemberFilter: String, Codable, CaseIterable, Sendable, WireEnumeration {
     /// Members.
     case member
-    /// Members who may not send at this moment. For callers with `member.listMuted` (D-28).
+    /// Members who are currently muted. For callers with `member.listMuted` (D-28).
     case muted
-    /// Users who are banned at this moment. For callers with `member.listBanned` (D-28, MN-18).
+    /// Users who are currently banned. For callers with `member.listBanned` (D-28, MN-18).
     case banned
 }
 
@@ -14,7 +14,7 @@ public enum MemberSort: String, Codable, CaseIterable, Sendable, WireEnumeration
     case firstCreated
     /// The latest member first.
     case lastCreated
-    /// In the order of the ids.
+    /// By user id.
     case userId
 
     /// The direction in which the key sorts by default.
@@ -40,11 +40,11 @@ public struct ListMembers: Operation {
     public var roles: [ChannelRole]?
     /// `firstCreated` when left out.
     public var sort: MemberSort?
-    /// The direction of the sort `userId`; `ascending` when left out (ST-09). The other sorts name their own.
+    /// The direction of the sort `userId`; `ascending` when left out (ST-09). The other sorts imply their own.
     public var order: SortDirection?
     /// 1 to 100, 30 when left out.
     public var limit: Int?
-    /// From a page before: `nextCursor` for the next page, `previousCursor` for the one before.
+    /// From an earlier page: its `nextCursor` for the page after it, its `previousCursor` for the page before it.
     public var cursor: String?
 
     // derived: init
@@ -78,9 +78,9 @@ public struct ListMembers: Operation {
 
 /// The members whose name or id matches a text, the newest membership first (MN-14, MN-15).
 ///
-/// Case and diacritics don't count. A text of one or two letters matches the beginning of a word of the name, a longer one any part of it;
-/// either matches the beginning of the id. A page can hold fewer rows than requested, even none, and still have a `nextCursor`: one call
-/// only searches so far.
+/// Case and diacritics are ignored. A text of one or two letters matches the beginning of a word of the name, a longer one any part of it;
+/// either matches the beginning of the id. A page can hold fewer rows than requested, even none, and still have a `nextCursor`: one call's
+/// search is bounded.
 /// - Throws: `not_permitted` for the state `banned` without the right to search it (MN-18), `kind_forbids` where the type has no such tools.
 public struct SearchMembers: Operation {
     public typealias Response = Page<MemberEntry>
@@ -127,7 +127,7 @@ public struct SearchMembers: Operation {
     }
 }
 
-/// Returns one member of a channel; also tells a user whether they are a member (EM-20).
+/// Returns one member of a channel; also answers whether a user is a member (EM-20).
 ///
 /// - Throws: `not_found` with the field `user` for non-members.
 public struct GetMember: Operation {
@@ -155,7 +155,7 @@ public struct GetMember: Operation {
 }
 
 extension Limits {
-    /// Throws when filters of a member list are empty or too many. One that is given twice counts twice, and changes nothing.
+    /// Throws if filters of a member list are empty or too many. A duplicate counts twice and has no effect.
     fileprivate static func check(states: [MemberFilter]?, roles: [ChannelRole]?) throws(RoostError) {
         if let states {
             guard !states.isEmpty else { throw .invalidArgument("states", "must not be empty") }

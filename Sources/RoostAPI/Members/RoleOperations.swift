@@ -1,4 +1,4 @@
-/// Every role that members can have: the three that every channel has and the app's own (ledger §8.4).
+/// Every role that members can have: the three built-in ones and the app's own (ledger §8.4).
 public struct ListRoles: Operation {
     public typealias Response = [RoleDefinition]
     public static let name = "role.list"
@@ -51,7 +51,8 @@ public struct PutRole: Operation {
     }
 }
 
-/// Deletes a role of the app's own. Its members become ordinary members, and keep its name: if a role of that name is defined again, they have that one. Does nothing if it doesn't exist.
+/// Deletes a role of the app's own. Its members act as ordinary members but keep its name: if a role of that name is defined again, they
+/// have it. Does nothing if the role doesn't exist.
 ///
 /// - Throws: `immutable_field` for a built-in role.
 public struct DeleteRole: Operation {
