@@ -1,15 +1,15 @@
-/// A message that mentions its whole channel (MN-12), or did.
+/// A message that mentions its whole channel (MN-12), or used to.
 ///
-/// A message's own event carries this row to all who see the message: nothing is written per member. It takes another row than the message
-/// since a client may be told that a message mentions the channel which it hasn't cached.
+/// The message's own event carries this row to everyone who sees the message, so nothing is written per member. It is separate from the
+/// message because a client may learn of the mention without having cached the message.
 public struct ChannelMention: Codable, Hashable, Sendable {
     /// The place of the message.
     public var seq: Seq
     /// The channel's seq at which this row last changed.
     public var changeSeq: Seq
-    /// The channel's seq at which the message came to mention the channel, by being sent or edited. Nil once it doesn't any more.
+    /// The channel's seq at which the message came to mention the channel, by being sent or edited. Nil once it no longer does.
     public var mentionSeq: Seq?
-    /// Who sent the message, and isn't mentioned by it.
+    /// The message's sender, whom it doesn't mention.
     public var sender: UserID
 
     // derived: init
@@ -26,7 +26,7 @@ extension ChannelMention: StreamRow {
     package static let kind = "channelMentions"
     package var key: String { String(seq) }
     package var stamp: Int64 { changeSeq }
-    // Not about it in the sense of ``StreamRow/aboutMessage``: clients need the row without the message.
+    // Not `aboutMessage` in the sense of ``StreamRow/aboutMessage``: clients need the row without the message.
     package var concealedWith: Seq? { seq }
 }
 
@@ -61,7 +61,7 @@ extension ChannelMention: PlainReadable {
 }
 
 extension Rows {
-    /// Messages that mention the whole channel, or did; nil for none.
+    /// Messages that mention the whole channel, or used to; nil for none.
     public var channelMentions: [ChannelMention]? {
         get { self[ChannelMention.self] }
         set { self[ChannelMention.self] = newValue }

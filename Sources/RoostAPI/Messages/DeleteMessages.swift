@@ -1,5 +1,5 @@
 /// Deletes a message: its place stays, its content is removed. The author may delete it, and an operator may delete any (SB-59). Deleting
-/// it again changes nothing, but that its author can't undelete what an operator has deleted too.
+/// it again changes nothing, except that the author can't undelete it once an operator has also deleted it.
 public struct DeleteMessage: Operation {
     public typealias Response = Message
     public static let name = "message.delete"
@@ -21,9 +21,9 @@ public struct DeleteMessage: Operation {
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
 
-/// Deletes several messages of a channel, all of them or none, as `message.delete` does one. Those that are deleted already stay as they are.
+/// Deletes several messages of a channel, all or none, as `message.delete` does for one. Already deleted messages stay as they are.
 ///
-/// - Throws: `not_message_owner` for someone else's, `not_found`. The refusal's `field` names the message by its place: `messages[2]`.
+/// - Throws: `not_message_owner` for someone else's, `not_found`. The error's `field` names the message by its index: `messages[2]`.
 public struct DeleteMessages: Operation {
     public typealias Response = MessageResults
     public static let name = "message.deleteMany"
@@ -51,7 +51,7 @@ public struct DeleteMessages: Operation {
 }
 
 extension [MessageID] {
-    /// Checks the messages that a call deletes, which its `messages` names.
+    /// Checks the `messages` of a call that deletes them.
     func validateForDeletion() throws(RoostError) {
         guard !isEmpty else { throw .invalidArgument("messages", "must not be empty") }
         guard count <= Limits.messagesPerCall else {
@@ -61,11 +61,11 @@ extension [MessageID] {
     }
 }
 
-/// Deletes a message for good: nothing of it is left but its place in the order, which says not even whose it was. The author may do it, and an
-/// operator with any message. It is no longer unread for anybody.
+/// Permanently deletes a message: only its place in the order is left, without even its author. The author may do it, and operators with
+/// any message. It is no longer unread for anyone.
 ///
-/// - Throws: `not_message_owner` for someone else's, and for an own one that somebody else has deleted as long as it can be undeleted; `not_found`, also for one
-///   that was deleted for good before.
+/// - Throws: `not_message_owner` for someone else's, and for the caller's own if someone else has deleted it and it can still be undeleted;
+///   `not_found`, also for one already permanently deleted.
 public struct PurgeMessage: Operation {
     public typealias Response = Done
     public static let name = "message.purge"
@@ -76,7 +76,7 @@ public struct PurgeMessage: Operation {
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
-    /// The message to delete for good.
+    /// The message to delete permanently.
     public var message: MessageID
     // derived: init
     /// Creates a value with these fields.

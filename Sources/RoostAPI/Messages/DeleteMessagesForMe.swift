@@ -1,10 +1,9 @@
-/// Deletes messages for the caller alone, on all of their devices: each keeps its place, without its content, as a deleted one does. Others see it as
-/// before. There is no way back. Those that the caller has deleted for themselves already stay as they are.
+/// Deletes messages for the caller alone, on all of their devices: each keeps its place without its content, like a deleted message. Others
+/// still see it. This can't be undone. Messages that the caller has already deleted this way stay as they are.
 ///
-/// What is unread stays so, but a message deleted for oneself mentions oneself no more, whatever is edited later.
+/// Unread messages stay unread, but a message deleted this way no longer mentions the caller, even if it is edited later.
 ///
-/// - Throws: `not_member`; `not_found`, also for a message that was deleted for good. The refusal's `field` names the message by its place:
-///   `messages[2]`.
+/// - Throws: `not_member`; `not_found`, also for a permanently deleted message. The error's `field` names the message by its index: `messages[2]`.
 public struct DeleteMessagesForMe: Operation {
     public typealias Response = MessageResults
     public static let name = "message.deleteForMe"
@@ -33,8 +32,8 @@ public struct DeleteMessagesForMe: Operation {
 
 /// A message that a user has deleted for themselves, on the user's own stream.
 ///
-/// Events of a channel are the same for all who follow it, so that an edit of such a message still comes to the user's devices, with its content. A client
-/// keeps these rows, and conceals every message that one names, whenever it comes.
+/// A channel's events are the same for all its followers, so an edit of such a message still reaches the user's devices with its content.
+/// Clients keep these rows and conceal every message named by one, whenever it arrives.
 public struct OwnDeletion: Codable, Hashable, Sendable {
     /// The message's channel.
     public var channelId: ChannelID
@@ -42,7 +41,7 @@ public struct OwnDeletion: Codable, Hashable, Sendable {
     public var seq: Seq
     /// When the user deleted it.
     public var deletedAt: Timestamp
-    /// The seq of the user's stream at which the user did.
+    /// The seq of the deletion in the user's stream.
     public var userSeq: Seq
 
     // derived: init
@@ -75,7 +74,7 @@ extension OwnDeletion: WireWritable {
 }
 
 extension Message {
-    /// The message as a user sees it who has deleted it for themselves.
+    /// The message as seen by a user who has deleted it for themselves.
     package func deletedForMe(at time: Timestamp) -> Message {
         var message = self
         message.content = content.emptied

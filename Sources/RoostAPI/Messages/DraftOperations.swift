@@ -1,10 +1,10 @@
-/// What a user has begun to write in a channel, on the user's own stream: it follows them to all of their devices, and nobody else learns of it.
+/// A user's unsent text in a channel, on the user's own stream: it is synchronized to all of their devices and visible to nobody else.
 public struct ChannelDraft: Codable, Hashable, Sendable {
     /// The channel.
     public var channelId: ChannelID
     /// The text so far. Empty once the draft was removed.
     public var text: String
-    /// The app's own data, which isn't parsed: whom it mentions, say, or what it answers.
+    /// The app's own data, which isn't parsed: for example the mentions, or the message being answered.
     public var metadata: JSONValue?
     /// When it was last changed; when the user joined the channel if there never was one.
     public var updatedAt: Timestamp
@@ -23,7 +23,7 @@ public struct ChannelDraft: Codable, Hashable, Sendable {
 }
 
 extension ChannelDraft {
-    /// Whether there is no draft any more.
+    /// Whether the draft was removed.
     public var isRemoved: Bool { text.isEmpty }
 }
 
@@ -57,10 +57,10 @@ extension Rows {
     }
 }
 
-/// Keeps what the caller has begun to write in a channel of theirs, in place of what was kept before: one draft for each channel, on all of their devices.
-/// An empty text removes it, also in a deleted channel; the same again changes nothing.
+/// Stores the caller's draft in one of their channels, replacing the previous one: one draft per channel, on all of their devices. An empty
+/// text removes it, also in a deleted channel; an identical draft changes nothing.
 ///
-/// Sending a message doesn't remove it: a client that sends what it says does so. Leaving the channel does.
+/// Sending a message doesn't remove it: the client that sends the draft does. Leaving the channel removes it.
 /// - Throws: `not_member`, `not_found`; `limit_exceeded` with the field `text` or `metadata`; `invalid_argument` for metadata that isn't an object, and for
 ///   metadata without a text.
 public struct SetDraft: Operation {
@@ -68,15 +68,15 @@ public struct SetDraft: Operation {
     public static let name = "draft.set"
     public static let method = HTTPMethod.put
     public static let path = "/v1/channels/{channel}/draft"
-    // Not that for sending: a member who is muted, or in a frozen channel, may go on writing what they will send when that has ended.
+    // Not the permission to send: while muted, or while the channel is frozen, a member may keep writing a message for later.
     public static let permission = Permission.readingMark
-    public static let summary = "Keep what the caller has begun to write in a channel; an empty text removes it."
+    public static let summary = "Store the caller's draft in a channel; an empty text removes it."
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
     /// Up to `Limits.messageTextLength` characters; empty to remove the draft.
     public var text: String
-    /// The app's own data, an object as in a message. What isn't given isn't kept.
+    /// The app's own data, an object as in a message. Removed when left out.
     public var metadata: JSONValue?
 
     // derived: init
@@ -97,7 +97,7 @@ public struct SetDraft: Operation {
     }
 }
 
-/// What the caller has begun to write in a channel; a draft without a text if that is nothing.
+/// The caller's draft in a channel; a draft with an empty text if there is none.
 ///
 /// - Throws: `not_member`, `not_found`.
 public struct GetDraft: Operation {
@@ -106,7 +106,7 @@ public struct GetDraft: Operation {
     public static let method = HTTPMethod.get
     public static let path = "/v1/channels/{channel}/draft"
     public static let permission = Permission.readingMark
-    public static let summary = "What the caller has begun to write in a channel."
+    public static let summary = "The caller's draft in a channel."
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
@@ -118,14 +118,14 @@ public struct GetDraft: Operation {
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
 
-/// What the caller has begun to write in all of their channels, paged, what was changed last first. Deleted channels are left out.
+/// The caller's drafts in all of their channels, paged, the most recently changed first. Deleted channels are left out.
 public struct ListDrafts: Operation {
     public typealias Response = Page<ChannelDraft>
     public static let name = "draft.list"
     public static let method = HTTPMethod.get
     public static let path = "/v1/me/drafts"
     public static let permission = Permission.streamRead
-    public static let summary = "The caller's drafts in all channels, what was changed last first."
+    public static let summary = "The caller's drafts in all channels, the most recently changed first."
 
     /// 1 to 100, 30 when left out.
     public var limit: Int?

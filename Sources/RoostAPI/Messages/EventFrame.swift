@@ -1,12 +1,13 @@
-/// An event as it reaches a socket, in the smallest form that loses nothing.
+/// An event as sent to a socket, in the smallest lossless form.
 ///
-/// What a client can compute isn't sent. Of a new message's event only the message is: its stream is that of the message's channel, its seq
-/// is the message's, its actor is the sender, and the channel's counters are those before it with the message added
-/// (``ChannelCounters/add(_:)``). Every other event has all its members, and so has that of a new message which may be hidden from a receiver.
+/// Anything a client can compute is omitted. For a new message only the message is sent: the event's stream is the message's channel, its
+/// seq the message's, its actor the sender, and the channel's counters are the previous ones with the message added
+/// (``ChannelCounters/add(_:)``). Every other event is sent with all its members, as is that of a new message that may be hidden from a
+/// receiver.
 public struct EventFrame: Codable, Hashable, Sendable {
     /// Whether the connection watches the channel.
     public var watching: Bool
-    /// The event. Without `rows.counters` if it came as a message alone.
+    /// The event. Without `rows.counters` if it was sent as a message alone.
     public var event: Event
 
     // derived: init
@@ -16,7 +17,7 @@ public struct EventFrame: Codable, Hashable, Sendable {
         self.event = event
     }
 
-    /// The smallest form.
+    /// The smallest form: a new message alone.
     package struct NewMessage: Codable {
         var watching: Bool
         var message: Message
@@ -54,7 +55,7 @@ extension Event {
             kind: .messageNew, stream: .channel(message.channelId), seq: message.seq, actor: message.sender, rows: Rows([message]))
     }
 
-    /// The new message from which all of the event follows, counters included; nil if there is no such one.
+    /// The new message that the whole event follows from, including counters; nil for any other event.
     fileprivate var wholeMessage: Message? {
         guard kind == .messageNew, after == nil, rows.count == 1, let message = rows.messages?.first, message.seq == seq,
             message.changeSeq == seq, stream == .channel(message.channelId), actor == message.sender, rows.channel == nil,
@@ -66,7 +67,7 @@ extension Event {
         return isNewest ? message : nil
     }
 
-    /// Writes the members without the braces, of a new message the smallest form.
+    /// Writes the members without the braces, in the smallest form for a new message.
     package func writeSmallestMembers(to json: inout JSONBytes) {
         guard let message = wholeMessage else { return writeMembers(to: &json) }
         json.member("message", message)
@@ -74,7 +75,7 @@ extension Event {
 }
 
 extension ChannelCounters {
-    /// Adds a new message: one more of the channel's, and a counting one if it is (``Unread/counts(_:)``).
+    /// Adds a new message, which also advances the ordinal if it counts (``Unread/counts(_:)``).
     public mutating func add(_ message: Message) {
         seq = message.seq
         messageCount = messageCount.addingWithSaturation(1)
@@ -83,7 +84,7 @@ extension ChannelCounters {
         lastMessageAt = message.createdAt
     }
 
-    /// Adds new messages in their order, but for those that the counters have.
+    /// Adds new messages in order, skipping those already included.
     package mutating func add(_ rows: Rows) {
         for message in rows.messages ?? [] where message.seq > seq { add(message) }
     }

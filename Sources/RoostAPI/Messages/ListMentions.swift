@@ -1,8 +1,8 @@
-/// The messages that mention the caller by name, in all channels in which the caller may read them, the newest first. Or those of one channel that mention the
-/// caller, by name or with the whole channel.
+/// The messages that mention the caller by name, in all channels where the caller may read them, the newest first; or those of one channel
+/// that mention the caller, by name or with the whole channel.
 ///
-/// A page may hold fewer than asked for and still have a `nextCursor`: mentions that the caller can't see any more are passed over, of which one
-/// call looks at a bounded number.
+/// A page may hold fewer than requested and still have a `nextCursor`: mentions that the caller can no longer see are skipped, and one call
+/// looks at a bounded number of them.
 public struct ListMentions: Operation {
     public typealias Response = Page<Message>
     public static let name = "mention.list"
@@ -13,7 +13,7 @@ public struct ListMentions: Operation {
         The messages that mention the caller by name, in all channels, or those of one channel that mention them or all of it; the newest first.
         """
 
-    /// The channel; all of them when left out. What mentions a whole channel is listed with that channel alone.
+    /// The channel; all of them when left out. Messages that mention a whole channel are listed only if that channel is given.
     public var channel: ChannelID?
     /// 1 to 100, 30 when left out.
     public var limit: Int?

@@ -1,13 +1,13 @@
 /// A page of a channel's messages in the order of their seq: the newest when no position is given.
 ///
-/// At most one of `before`, `after`, `around`, `aroundMessage`, `beforeMessage`, `afterMessage`, `beforeTime`, `afterTime` and `aroundTime` may be given; the
-/// `invalid_argument` of several names the first of them. A page by
-/// time or by a message, and with `keepsTimesWhole` any page, never ends between messages of the same time, so it may be larger than its limit (SB-52, SB-56); where these alone would be
-/// more than 1 MiB, or with filters reach beyond the messages that are looked through, it ends among them: go on from the last one's seq, or from `from` and `to`.
+/// At most one of `before`, `after`, `around`, `aroundMessage`, `beforeMessage`, `afterMessage`, `beforeTime`, `afterTime` and `aroundTime`
+/// may be given; otherwise `invalid_argument` names the first of them. A page by time or by a message, and with `keepsTimesWhole` any page,
+/// never ends between messages of the same time, so it may be larger than its limit (SB-52, SB-56). If these alone would exceed 1 MiB, or
+/// with filters reach beyond the messages examined, it ends among them: continue from the last one's seq, or from `from` and `to`.
 ///
-/// With filters a page has only messages that match, and may have fewer than its limit, or none: it looks through a bounded number of messages, and
-/// says in `from` and `to` which. The next page is that before `from` or after `to`.
-/// - Throws: `not_found` for a message that the caller can't see: one that never was, is concealed or was deleted for good.
+/// With filters a page has only matching messages, and may have fewer than its limit, or none: one call examines a bounded number of
+/// messages, the range given by `from` and `to`. The next page is before `from` or after `to`.
+/// - Throws: `not_found` for a message that the caller can't see: one that never existed, is concealed or was permanently deleted.
 public struct ListMessages: Operation {
     public typealias Response = MessagePage
     public static let name = "message.list"
@@ -18,13 +18,13 @@ public struct ListMessages: Operation {
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
-    /// Messages with a lower seq, the nearest first taken.
+    /// Messages with a lower seq, starting with the nearest.
     public var before: Seq?
-    /// Messages with a higher seq, the nearest first taken.
+    /// Messages with a higher seq, starting with the nearest.
     public var after: Seq?
     /// Half of the page up to this seq, half after it.
     public var around: Seq?
-    /// The same around a message, which is the last one of the first half.
+    /// The same around a message, which is the last of the first half.
     public var aroundMessage: MessageID?
     /// Messages before this one (SB-56).
     public var beforeMessage: MessageID?
@@ -38,17 +38,17 @@ public struct ListMessages: Operation {
     public var aroundTime: Timestamp?
     /// 1 to 100, 30 when left out.
     public var limit: Int?
-    /// How many of a page around a place come after it; half of the limit when left out, and the other half before it.
+    /// How many messages of a page around a position come after it; half of the limit when left out, with the other half before it.
     public var newerLimit: Int?
     /// Only messages of these kinds (SB-53).
     public var kinds: [MessageKind]?
     /// Only messages with this custom type (SB-53).
     public var customType: String?
-    /// Only messages of these users: at most 20. The server's own messages belong to nobody, and come only if ``kinds`` names them.
+    /// Only messages of these users: at most 20. The server's own messages have no sender, and are included only if ``kinds`` names them.
     public var senders: [UserID]?
     /// Newest first (SB-49).
     public var reverse: Bool?
-    /// Whether the page doesn't end between messages of the same time (SB-52). When left out, one by time or by a message doesn't, and others may.
+    /// Whether the page doesn't end between messages of the same time (SB-52). When left out, a page by time or by a message doesn't, and others may.
     public var keepsTimesWhole: Bool?
 
     // derived: init
@@ -103,7 +103,7 @@ public struct ListMessages: Operation {
         }
     }
 
-    /// The fields among the nine places of a page that are given, in the order of the fields.
+    /// The given ones of the nine position fields, in field order.
     private var givenPlaces: [String] {
         let places: [(field: String, isGiven: Bool)] = [
             ("before", before != nil), ("after", after != nil), ("around", around != nil), ("aroundMessage", aroundMessage != nil),
@@ -155,19 +155,19 @@ extension ListMessages: PlainReadable {
 
 /// Messages in the order of their seq, and whether there are more on either side.
 public struct MessagePage: Codable, Hashable, Sendable {
-    /// The messages, oldest first unless asked otherwise.
+    /// The messages, oldest first unless `reverse` was requested.
     public var messages: [Message]
     /// Whether there are older ones.
     public var hasOlder: Bool
     /// Whether there are newer ones.
     public var hasNewer: Bool
-    /// The channel's seq at this answer: a message list that begins with this page follows the stream from here.
+    /// The channel's seq at this response: a message list that begins with this page follows the stream from here.
     public var seq: Seq
-    /// The seq from which on messages were looked through; only with filters.
+    /// The first seq of the range examined; only with filters.
     public var from: Seq?
-    /// The seq up to which messages were looked through; only with filters.
+    /// The last seq of the range examined; only with filters.
     public var to: Seq?
-    /// The users whom the messages name, each once, in the order of their ids. Absent where there are none.
+    /// The users named by the messages, each once, ordered by id. Absent if there are none.
     public var users: [UserSummary]?
 
     // derived: init

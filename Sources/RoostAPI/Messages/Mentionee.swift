@@ -1,14 +1,14 @@
-/// Users whom a message mentions, or everyone in its channel (MN-04).
+/// Users mentioned by a message, or everyone in its channel (MN-04).
 ///
 ///     [.users(["ben", "ann"]), .channel]
 public struct Mentionee: Codable, Hashable, Sendable {
     /// What is mentioned.
     public enum Kind: OpenWireEnumeration {
-        /// The users that are named.
+        /// The named users.
         case user
-        /// Every member of the channel, whoever that is when they look (MN-12).
+        /// Every member of the channel at the time of reading (MN-12).
         case channel
-        /// What this version doesn't know. It mentions nobody here, and no server takes it from this version.
+        /// A kind unknown to this version. It mentions nobody here, and servers don't accept it from this version.
         case unknown(String)
 
         public static let allCases: [Kind] = [.user, .channel]
@@ -24,7 +24,7 @@ public struct Mentionee: Codable, Hashable, Sendable {
 
     /// What is mentioned. At most one entry of a message has each type.
     public var type: Kind
-    /// The users; nil or empty for the channel. An entry of the type user without any mentions nobody.
+    /// The users; nil or empty for the channel. An entry of the type user without users mentions nobody.
     public var users: [UserID]?
 
     // derived: init
@@ -68,7 +68,7 @@ extension Mentionee: PlainReadable {
 }
 
 extension [Mentionee] {
-    /// The users that are mentioned by name, each once, in the order in which they are first named.
+    /// The users mentioned by name, each once, in the order of first mention.
     public var mentionedUsers: [UserID] {
         var seen: Set<UserID> = []
         return flatMap { $0.type == .user ? $0.users ?? [] : [] }.filter { seen.insert($0).inserted }
@@ -77,7 +77,7 @@ extension [Mentionee] {
     /// Whether the channel is mentioned.
     public var mentionsChannel: Bool { contains { $0.type == .channel } }
 
-    /// Throws when there are more than two, two of one type, one of a type that isn't known, or an entry that names too many.
+    /// Throws for more than two entries, two of one type, an unknown type, or an entry that names too many users.
     func validate() throws(RoostError) {
         for (index, entry) in enumerated() { try entry.type.validate(field: "mentionees[\(index)].type") }
         guard count <= Limits.mentionees else { throw .limitExceeded("mentionees", limit: Limits.mentionees, unit: "entries") }

@@ -5,7 +5,7 @@ extension Message: StreamRow {
     package var aboutMessage: Seq? { seq }
     package var namedUsers: [UserID] { [sender] + (content.mentionees?.mentionedUsers ?? []) }
     package var contentSizeBytes: Int { content.sizeBytes + envelopeSizeBytes }
-    /// A bound for ``contentSizeBytes`` that is known sooner.
+    /// An upper bound for ``contentSizeBytes`` that is cheaper to compute.
     package var contentSizeBytesAtMost: Int { content.sizeBytesAtMost + envelopeSizeBytes }
 
     private var envelopeSizeBytes: Int {

@@ -1,16 +1,16 @@
 /// A message of a channel.
 public struct Message: MessageCarrying, Hashable, Sendable {
-    /// The id of the message. Ids grow with time, to within a second: the order of messages is that of their seqs.
+    /// The id of the message. Ids increase with time only to within a second; the order of messages is that of their seqs.
     public var messageId: MessageID
     /// Its channel.
     public var channelId: ChannelID
-    /// The message's place in the channel's one order.
+    /// The message's position in the channel's order.
     public var seq: Seq
     /// The seq of the message's newest change; equal to `seq` for a message that was never changed.
     public var changeSeq: Seq  // wire: absent is seq, default is absent
     /// Who sent it.
     public var sender: UserID
-    /// The sender's own id of the message.
+    /// The id that the sender's client gave the message.
     public var clientId: ClientID
     /// The sender's content, as last edited; emptied once the message is deleted.
     public var content: MessageContent  // inline
@@ -18,12 +18,13 @@ public struct Message: MessageCarrying, Hashable, Sendable {
     public var createdAt: Timestamp
     /// When its content was last replaced.
     public var editedAt: Timestamp?
-    /// Set when the message was deleted: its place stays, its content is gone.
+    /// Set when the message was deleted: its place stays, its content is removed.
     public var deletedAt: Timestamp?
-    /// Whether the user has deleted it for themselves: others still see it. Then its content is gone as well, and `deletedAt` says when at the latest.
+    /// Whether the user has deleted it for themselves; others still see it. Its content is then removed as well, and `deletedAt` is the
+    /// latest time at which that happened.
     public var isDeletedForMe: Bool = false  // wire: default is absent
-    /// Users whom the call named, or the message mentioned before it was deleted, and whom it doesn't mention, since they aren't members, may not read it or are
-    /// banned (MN-17). Only in the answer to `message.send`, `message.sendAdmin`, `message.edit` and `message.undelete`.
+    /// Users named by the call, or mentioned before the message was deleted, who aren't mentioned because they aren't members, may not read
+    /// it or are banned (MN-17). Only in the response to `message.send`, `message.sendAdmin`, `message.edit` and `message.undelete`.
     public var droppedMentions: [UserID]?
 
     // derived: init
@@ -70,9 +71,9 @@ public struct Message: MessageCarrying, Hashable, Sendable {
 }
 
 extension Message {
-    /// What became of the languages that its text is wanted in (SB-38); nil if it has no `targetLanguages`.
+    /// The status of translating its text into `targetLanguages` (SB-38); nil if it has none.
     ///
-    /// It isn't sent with each message: `translation` of `config.get` says it for all.
+    /// It isn't sent with each message: `translation` of `config.get` applies to all.
     public var translationStatus: TranslationStatus? { content.targetLanguages == nil ? nil : .unavailable }
 }
 

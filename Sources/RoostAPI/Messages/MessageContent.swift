@@ -1,10 +1,11 @@
 /// The content of a message: the same in a draft, the operation that sends it and the stored message.
 ///
-/// Messages are validated here and nowhere else (`validate()`), whoever sends them.
+/// All messages are validated here and nowhere else (`validate()`).
 public struct MessageContent: Hashable, Sendable {
-    /// 1 to `Limits.messageTextLength` characters, one of them visible; empty once the message is deleted. A custom message needs none.
+    /// 1 to `Limits.messageTextLength` characters, at least one of them visible; empty once the message is deleted. A custom message may
+    /// have an empty text.
     public var text: String
-    /// What sort of message it is (SB-33). It never changes.
+    /// The kind of message (SB-33). It never changes.
     public var kind: MessageKind = .text  // wire: default is absent
     /// The app's own classification of the message (SB-34).
     public var customType: String?
@@ -16,17 +17,17 @@ public struct MessageContent: Hashable, Sendable {
     public var tags: [String]?
     /// The message that this one answers (MN-10).
     public var parentId: MessageID?
-    /// Whom it mentions: at most one entry of each type (MN-04). What is highlighted is up to `metadata`.
+    /// The mentions: at most one entry of each type (MN-04). What to highlight is up to `metadata`.
     public var mentionees: [Mentionee]?
     /// Lists of texts by their names, each sorted and without duplicates (SB-37): at most 10 lists of 100. `message.updateMetaArrays` changes
     /// them.
     public var metaArrays: [String: [String]]?
-    /// Whether members who are away get a push (SB-39).
+    /// Which members get a push while away (SB-39).
     public var pushOption: PushOption = .default  // wire: default is absent
-    /// The languages that the sender wants the text in (SB-38): at most 10 tags such as `pt-BR`. They are kept with the message, which tells what became
-    /// of them by its `translationStatus`.
+    /// The languages that the sender wants the text in (SB-38): at most 10 tags such as `pt-BR`. They are stored with the message, whose
+    /// `translationStatus` reports the outcome.
     public var targetLanguages: [String]?
-    /// Whether it is no news: a silent message is unread for nobody and mentions nobody. It never changes.
+    /// Whether it is silent: never unread, and without mentions. It never changes.
     public var isSilent: Bool = false  // wire: default is absent
 
     // derived: init
@@ -51,19 +52,19 @@ public struct MessageContent: Hashable, Sendable {
     }
 }
 
-/// What sort of message one is (SB-33).
+/// The kind of a message (SB-33).
 ///
-/// Whatever a newer server adds, a message has a text to show, and counts as unread unless it is silent.
+/// A message of a kind added by a newer server still has a text to show, and counts as unread unless it is silent.
 public enum MessageKind: OpenWireEnumeration {
     /// A user's text.
     case text
-    /// A text by the app's own people or backend: `message.sendAdmin`.
+    /// A text by the app's staff or backend: `message.sendAdmin`.
     case admin
-    /// The server's own: who joined, who left. It is unread for nobody.
+    /// The server's own: joins, leaves. It is never unread.
     case system
-    /// The app's own, with a `customType` and whatever else it takes. Its text may be empty.
+    /// The app's own, with a `customType` and any other fields. Its text may be empty.
     case custom
-    /// One that this version doesn't know. No server takes it from this one.
+    /// A value unknown to this version. Servers don't accept it from this version.
     case unknown(String)
 
     public static let allCases: [MessageKind] = [.text, .admin, .system, .custom]
@@ -79,7 +80,7 @@ public enum MessageKind: OpenWireEnumeration {
     }
 }
 
-/// Which members get a push for a message (SB-39). It is kept with the message, for whatever sends pushes.
+/// Which members get a push for a message (SB-39). It is stored with the message, for the service that sends pushes.
 public enum PushOption: OpenWireEnumeration {
     /// As each member has set it.
     case `default`
@@ -87,7 +88,7 @@ public enum PushOption: OpenWireEnumeration {
     case suppress
     /// Also members who have muted the channel for themselves.
     case force
-    /// One that this version doesn't know. No server takes it from this one.
+    /// A value unknown to this version. Servers don't accept it from this version.
     case unknown(String)
 
     public static let allCases: [PushOption] = [.default, .suppress, .force]
@@ -102,13 +103,13 @@ public enum PushOption: OpenWireEnumeration {
     }
 }
 
-/// What became of the languages that a message's text is wanted in (SB-38, §8.8).
+/// The status of translating a message's text into the wanted languages (SB-38, §8.8).
 public enum TranslationStatus: String, Codable, CaseIterable, Sendable, WireEnumeration {
-    /// The app has nothing that translates: the languages are kept with the message, and it has no translations. Sending it was no error.
+    /// The app has no translator: the languages are stored with the message, which has no translations. Sending it isn't an error.
     case unavailable
 }
 
-/// A value with a message's content. The content's fields read as its own: `message.text`.
+/// A value with a message's content, whose fields read as its own: `message.text`.
 @dynamicMemberLookup
 public protocol MessageCarrying {
     /// The message's content.
@@ -127,7 +128,7 @@ extension MessageContent {
     /// The content after deletion: only what never changes.
     public var emptied: MessageContent { MessageContent(text: "", kind: kind, parentId: parentId, isSilent: isSilent) }
 
-    /// Throws when something in it is outside its limits, or when only the server sends such messages.
+    /// Throws if a field is outside its limits, or if only the server sends such messages.
     public func validate() throws(RoostError) {
         try kind.validate(field: "kind")
         try pushOption.validate(field: "pushOption")
@@ -154,9 +155,9 @@ extension MessageContent {
         try checkSize()
     }
 
-    /// Throws `limit_exceeded`, with the field that takes most, when all of it together is too large to be handed to all who have to get it.
+    /// Throws `limit_exceeded`, with the largest field, if the whole content is too large to deliver to all its receivers.
     func checkSize() throws(RoostError) {
-        // The short fields have limits of their own, and of a text alone the size needn't be known.
+        // The short fields have their own limits, and a text alone can't be too large.
         guard data != nil || metadata != nil || metaArrays != nil, sizeBytes > Limits.messageContentSizeBytes else { return }
         let parts = [
             ("text", JSONBytes.sizeBytes(of: text)), ("data", data.map(JSONBytes.sizeBytes) ?? 0),
@@ -169,7 +170,7 @@ extension MessageContent {
             limit: Int64(Limits.messageContentSizeBytes))
     }
 
-    /// About its bytes as it is written, with those of all that can be long.
+    /// The approximate encoded size in bytes, including every field that can be long.
     package var sizeBytes: Int {
         var bytes =
             JSONBytes.sizeBytes(of: text) + (data.map(JSONBytes.sizeBytes) ?? 0) + (metadata?.sizeBytes ?? 0) + metaArraysSizeBytes
@@ -180,7 +181,7 @@ extension MessageContent {
         return bytes
     }
 
-    /// A bound for ``sizeBytes``: each byte of a text takes six at most. Only of what has nothing else to be looked at.
+    /// An upper bound for ``sizeBytes``, cheap for a text alone: each of its bytes takes at most six.
     package var sizeBytesAtMost: Int {
         let isTextAlone =
             data == nil && metadata == nil && metaArrays == nil && mentionees == nil && tags == nil && targetLanguages == nil
@@ -192,6 +193,6 @@ extension MessageContent {
         (metaArrays ?? [:]).reduce(0) { $0 + Self.sizeBytes(of: [$1.key]) + Self.sizeBytes(of: $1.value) + 2 }
     }
 
-    /// About the bytes of a list, with a comma for each entry.
+    /// The approximate size of a list in bytes, with a comma for each entry.
     private static func sizeBytes(of texts: [String]) -> Int { texts.reduce(0) { $0 + JSONBytes.sizeBytes(of: $1) + 1 } }
 }

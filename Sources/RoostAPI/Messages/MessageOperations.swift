@@ -1,8 +1,9 @@
-/// Sends a text message. The answer means that the message is on disk, in its place in the channel's order.
+/// Sends a text message. The response confirms that the message is on disk, at its position in the channel's order.
 ///
-/// Sending again with the same `clientId` stores nothing and answers with the message as it is now.
-/// - Throws: `not_member`, `not_permitted`; `not_found` for an unknown `parentId`; `kind_forbids`, `mention_limit` and `mention_all_disabled` for
-///   its mentions. Users in `mentionees` who aren't members or are banned are left out, and named in `droppedMentions` of the answer.
+/// Sending again with the same `clientId` stores nothing and returns the message as it is now.
+/// - Throws: `not_member`, `not_permitted`; `not_found` for an unknown `parentId`; `kind_forbids`, `mention_limit` and
+///   `mention_all_disabled` for its mentions. Users in `mentionees` who aren't members or are banned are left out and named in the
+///   response's `droppedMentions`.
 public struct SendMessage: Operation, MessageCarrying {
     public typealias Response = Message
     public static let name = "message.send"
@@ -14,9 +15,9 @@ public struct SendMessage: Operation, MessageCarrying {
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
-    /// Chosen by the sender's client, and unique among the user's messages in the channel: with it, sending again does nothing.
+    /// Chosen by the sender's client, unique among the user's messages in the channel: it deduplicates retries.
     public var clientId: ClientID
-    /// What the message says.
+    /// The message's content.
     public var content: MessageContent  // inline
 
     // derived: init
@@ -139,10 +140,10 @@ extension SendMessage {
     }
 }
 
-/// One message of a channel, as a page shows it: with empty content if it is deleted.
+/// One message of a channel, as in a page: with empty content if it is deleted.
 ///
-/// - Throws: `not_found` for one that no page shows the caller: that never was, is concealed or was deleted for good. The answers are the
-///   same.
+/// - Throws: `not_found` for a message that no page shows the caller: it never existed, is concealed or was permanently deleted. The error
+///   is the same for all.
 public struct GetMessage: Operation {
     public typealias Response = Message
     public static let name = "message.get"
@@ -164,9 +165,10 @@ public struct GetMessage: Operation {
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
 
-/// Replaces the given parts of a message's content. The author may edit it, and an operator may edit any (SB-58), but for admin messages, which only admins edit.
+/// Replaces the given parts of a message's content. The author may edit it, and an operator may edit any (SB-58), except admin messages,
+/// which only admins edit.
 ///
-/// An edit that changes nothing makes no event and answers with the message as it is.
+/// An edit that changes nothing produces no event and returns the message as it is.
 /// - Throws: `not_message_owner` for someone else's, `not_found` for one that is deleted.
 public struct EditMessage: Operation {
     public typealias Response = Message
@@ -180,17 +182,17 @@ public struct EditMessage: Operation {
     public var channel: ChannelID
     /// The message to change.
     public var message: MessageID
-    /// The new text; left as it is when left out.
+    /// The new text; unchanged when left out.
     public var text: String?
-    /// The same of the app's own type.
+    /// The new custom type; unchanged when left out.
     public var customType: String?
-    /// The same of the app's own data.
+    /// The new data; unchanged when left out.
     public var data: String?
     /// Replaces the whole value.
     public var metadata: JSONValue?
     /// Replaces all tags.
     public var tags: [String]?
-    /// In the place of the former ones; an empty list mentions nobody (MN-11).
+    /// Replaces all mentions; an empty list mentions nobody (MN-11).
     public var mentionees: [Mentionee]?
 
     // derived: init
@@ -211,7 +213,7 @@ public struct EditMessage: Operation {
 
     public func validate() throws(RoostError) {
         try channel.validate(field: "channel")
-        // The given parts must be within the limits of a new message. Only a custom one may show no text.
+        // The given parts must be within the limits of a new message. Only a custom message may have no visible text.
         var content = MessageContent(text: "any", kind: text?.hasVisibleCharacter == false ? .custom : .text, customType: "any")
         content.apply(self)
         try content.validate()

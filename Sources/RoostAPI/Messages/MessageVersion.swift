@@ -1,16 +1,16 @@
-/// What a message said before it was edited or deleted.
+/// An earlier version of a message, from before it was edited or deleted.
 public struct MessageVersion: MessageCarrying, Hashable, Sendable {
-    /// The `changeSeq` that the message had then.
+    /// The message's `changeSeq` in this version.
     public var changeSeq: Seq
-    /// What it said.
+    /// The message's content in this version.
     public var content: MessageContent  // inline
-    /// When it was written, if it isn't the first version.
+    /// When this version was written, unless it is the first.
     public var editedAt: Timestamp?
-    /// When another took its place, or the message was deleted.
+    /// When it was replaced, or the message was deleted.
     public var replacedAt: Timestamp
-    /// Who did that.
+    /// Who replaced it or deleted the message.
     public var replacedBy: UserID
-    /// Whether the message was deleted then.
+    /// Whether the message was deleted, not edited.
     public var isDeletion: Bool = false  // wire: default is absent
 
     // derived: init
@@ -110,9 +110,10 @@ extension MessageVersion: Codable {
 
 /// The earlier versions of a message.
 public struct MessageVersions: Hashable, Sendable {
-    /// The newest first, at most 10 and the one that was deleted.
+    /// The newest first: at most 10, plus the deleted one.
     public var versions: [MessageVersion]
-    /// Whether there are older ones, for which this answer had no room: it ends at 1 MiB of content, with at least one version. They are read with ``ListMessageVersions/before``.
+    /// Whether there are older ones that didn't fit: a response ends at 1 MiB of content, with at least one version.
+    /// ``ListMessageVersions/before`` reads them.
     public var hasMore: Bool = false  // wire: default is absent
 
     // derived: init
@@ -152,10 +153,10 @@ extension MessageVersions: Codable {
     }
 }
 
-/// Reads what a message said before it was edited or deleted, for operators, as far as it is kept: ``AppOptions/versionSeconds`` and
-/// ``AppOptions/undeletionSeconds``. Of a deleted message that can't be brought back there is nothing.
+/// Reads a message's earlier versions, for operators, as long as they are kept: ``AppOptions/versionSeconds`` and
+/// ``AppOptions/undeletionSeconds``. A deleted message that can't be undeleted has none.
 ///
-/// - Throws: `feature_disabled` where the app keeps neither.
+/// - Throws: `feature_disabled` if the app keeps neither.
 public struct ListMessageVersions: Operation {
     public typealias Response = MessageVersions
     public static let name = "message.listVersions"
@@ -166,9 +167,9 @@ public struct ListMessageVersions: Operation {
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
-    /// The message whose former versions are read.
+    /// The message whose versions are read.
     public var message: MessageID
-    /// The `changeSeq` of a version: only versions before it. If absent, all.
+    /// The `changeSeq` of a version: only versions before it. All when left out.
     public var before: Seq?
 
     // derived: init

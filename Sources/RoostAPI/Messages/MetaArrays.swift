@@ -1,6 +1,6 @@
-/// The lists of texts that a message carries by name (SB-37): reactions of an app's own kind, say, or who has voted for what.
+/// The named lists of texts that a message carries (SB-37), such as an app's own reactions or votes.
 public enum MetaArrays {
-    /// Throws when there are too many lists or values, a name or value is empty or too long, or a name is given twice.
+    /// Throws if there are too many lists or values, a name or value is empty or too long, or a name is given twice.
     static func validate(_ arrays: [String: [String]]) throws(RoostError) {
         try validate(names: arrays.keys.sorted(), field: "metaArrays")
         for (_, values) in arrays.sorted(by: { $0.key < $1.key }) { try validate(values: values, field: "metaArrays") }
@@ -33,13 +33,12 @@ extension [String: [String]] {
     }
 }
 
-/// Makes, extends, shortens and removes the lists of a message (SB-37). All of it happens at once, in this order: `remove`, `create`, `add`,
-/// `removeValues`.
+/// Creates, extends, shortens and removes the lists of a message (SB-37), atomically and in this order: `remove`, `create`, `add`, `removeValues`.
 ///
-/// What is there already stays, and what isn't can't be removed: neither is an error, so that a repetition does nothing. An update that changes
-/// nothing makes no event. Those who may edit the message may do this.
-/// - Throws: `not_message_owner` for someone else's message; `not_found` for one that is deleted, and for a list in `add` that doesn't exist;
-///   `limit_exceeded` if the message had more than 10 lists, or one of them more than 100 values.
+/// Adding something that exists, or removing something that doesn't, has no effect and isn't an error, so repeating an update does nothing.
+/// An update that changes nothing produces no event. Everyone who may edit the message may do this.
+/// - Throws: `not_message_owner` for someone else's message; `not_found` for one that is deleted, and for a list in `add` that doesn't
+///   exist; `limit_exceeded` if the message would have more than 10 lists, or a list more than 100 values.
 public struct UpdateMetaArrays: Operation {
     public typealias Response = Message
     public static let name = "message.updateMetaArrays"
@@ -107,7 +106,7 @@ extension UpdateMetaArrays: WireWritable {
 extension MessageContent {
     /// Applies an update of the lists.
     ///
-    /// - Throws: `not_found` for a list that doesn't exist, `limit_exceeded` when there would be too many.
+    /// - Throws: `not_found` for a list that doesn't exist, `limit_exceeded` if there would be too many.
     package mutating func apply(_ update: UpdateMetaArrays) throws(RoostError) {
         var arrays = metaArrays ?? [:]
         for name in update.remove ?? [] { arrays[name] = nil }

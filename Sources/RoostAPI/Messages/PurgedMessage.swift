@@ -1,12 +1,12 @@
-/// The place in a channel's order of a message that was deleted for good.
+/// The place of a permanently deleted message in its channel's order.
 ///
-/// It contains nothing of the message, not even its sender, so that everybody who follows the channel may have it.
+/// It contains nothing of the message, not even its sender, so every follower of the channel may receive it.
 public struct PurgedMessage: Codable, Hashable, Sendable {
-    /// The message's place in the channel's one order.
+    /// The message's place in the channel's order.
     public var seq: Seq
-    /// The seq at which the message was deleted for good.
+    /// The seq at which the message was permanently deleted.
     public var changeSeq: Seq
-    /// Whether the message counted as unread. If so, it is no longer unread for anybody.
+    /// Whether the message counted as unread. If so, it is no longer unread for anyone.
     public var counts: Bool
 
     // derived: init
@@ -18,9 +18,9 @@ public struct PurgedMessage: Codable, Hashable, Sendable {
     }
 }
 
-/// It isn't about the message in the sense of ``StreamRow/aboutMessage``: members who may not see the message, or not read at all, get it too. They have
-/// unread counts, which fall with it, and nothing else tells them so: no row of theirs is written. What it tells them, that something was sent at a
-/// seq and is gone, the counters tell them as well.
+/// It isn't about the message in the sense of ``StreamRow/aboutMessage``: members who may not see the message, or not read at all, get it
+/// too. It lowers their unread counts, and nothing else would, because none of their rows is written. It reveals only that something was
+/// sent at a seq and is gone, which the counters reveal as well.
 extension PurgedMessage: StreamRow {
     package static let kind = "purged"
     package var key: String { String(seq) }
@@ -41,7 +41,7 @@ extension PurgedMessage: WireWritable {
 }
 
 extension Rows {
-    /// Messages that were deleted for good; nil for none.
+    /// Permanently deleted messages; nil for none.
     public var purged: [PurgedMessage]? {
         get { self[PurgedMessage.self] }
         set { self[PurgedMessage.self] = newValue }

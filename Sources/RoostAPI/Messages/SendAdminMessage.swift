@@ -1,10 +1,11 @@
-/// Sends an admin message to channels (SB-33): the app speaks. The caller need not be a member. It goes to all of the channels or to none.
+/// Sends an admin message, on behalf of the app, to channels (SB-33). The caller need not be a member. It is sent to all of the channels or to none.
 ///
-/// Sending again with the same `clientId` stores nothing in channels that have it, and answers with the messages as they are now, also of channels
-/// that were deleted since or let no admin in any more.
-/// - Throws: `limit_exceeded` if all copies together have more than ``Limits/adminMessagesSizeBytes``; `not_found`, also for a channel that only
-///   its members know of, such as a conversation of others; `kind_forbids` where the policy lets no admin send, as in a channel of the type `standard` and in the
-///   caller's own conversation. The refusal's `field` names the channel by its place: `channels[2]`.
+/// Sending again with the same `clientId` stores nothing in channels that have it, and returns the messages as they are now, also for
+/// channels that have since been deleted or closed to admins.
+/// - Throws: `limit_exceeded` if all copies together have more than ``Limits/adminMessagesSizeBytes``; `not_found`, also for a channel
+///   visible only to its members, such as a conversation that the caller isn't part of; `kind_forbids` if the policy lets no admin send, as
+///   in a channel of the type `standard` and in the caller's own conversation. The error's `field` names the channel by its index:
+///   `channels[2]`.
 public struct SendAdminMessage: Operation, MessageCarrying {
     public typealias Response = MessageResults
     public static let name = "message.sendAdmin"
@@ -16,9 +17,9 @@ public struct SendAdminMessage: Operation, MessageCarrying {
 
     /// 1 to 100, each once.
     public var channels: [ChannelID]
-    /// Chosen by the caller; with it, sending again does nothing.
+    /// Chosen by the caller; it deduplicates retries.
     public var clientId: ClientID
-    /// Its kind is `admin`, whatever is given.
+    /// Its kind is always stored as `admin`.
     public var content: MessageContent  // inline
 
     // derived: init
@@ -110,7 +111,7 @@ extension SendAdminMessage {
     }
 }
 
-/// The messages that a call has sent or changed.
+/// The messages that a call sent or changed.
 public struct MessageResults: Codable, Hashable, Sendable {
     /// In the order of the call's channels or messages.
     public var messages: [Message]

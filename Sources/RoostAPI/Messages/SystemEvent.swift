@@ -1,25 +1,25 @@
-/// What one of the server's own messages says (R19): its `kind` is `system`, its `customType` names the event, and its `metadata` has the rest. Its
-/// `sender` is whoever did it, and its `text` says it in English.
+/// The event described by one of the server's own messages (R19): the message's `kind` is `system`, its `customType` names the event, and
+/// its `metadata` has the details. Its `sender` is the user who caused the event, and its `text` describes it in English.
 ///
 ///     if let event = message.systemEvent { show(event, by: message.sender) }
 public struct SystemEvent: Hashable, Sendable {
     /// What happened; the raw value is the message's `customType`.
     public enum Kind: String, CaseIterable, Sendable {
-        /// Users became members: the message's sender, or those whom the sender added.
+        /// Users became members: the message's sender, or users added by the sender.
         case memberJoined = "member.joined"
-        /// They are no longer members: the sender left, or removed them.
+        /// Users are no longer members: the sender left, or removed them.
         case memberLeft = "member.left"
-        /// The channel has another name.
+        /// The channel was renamed.
         case channelRenamed = "channel.renamed"
     }
 
     /// What happened.
     public var kind: Kind
-    /// The users whom it concerns, at most 30 of them.
+    /// The users concerned, at most 30 of them.
     public var users: [UserID]
-    /// How many it concerns in all.
+    /// The number of all users concerned.
     public var userCount: Int
-    /// The channel's new name; nil if it has none any more.
+    /// The channel's new name; nil if it was removed.
     public var displayName: String?
 
     package init(_ kind: Kind, _ users: [UserID] = [], displayName: String? = nil) {
@@ -31,7 +31,7 @@ public struct SystemEvent: Hashable, Sendable {
 }
 
 extension MessageContent {
-    /// What one of the server's own messages says; nil for any other message, for one that is deleted, and for what a newer server says.
+    /// The event of one of the server's own messages; nil for any other message, for a deleted one, and for events of newer servers.
     public var systemEvent: SystemEvent? {
         guard kind == .system, let kind = customType.flatMap(SystemEvent.Kind.init), case .object(let fields)? = metadata else {
             return nil
@@ -60,6 +60,6 @@ extension MessageContent {
 }
 
 extension Event {
-    /// Whether its message is what the server says of somebody's doing.
+    /// Whether its message is one of the server's own.
     package var isOfServer: Bool { rows.messages?.contains { $0.kind == .system } == true }
 }

@@ -1,13 +1,13 @@
-/// Brings a deleted message back, with what it said when it was deleted, as long as the app's option ``AppOptions/undeletionSeconds`` has that kept.
+/// Restores a deleted message with the content that it had, as long as the app's option ``AppOptions/undeletionSeconds`` keeps it.
 ///
-/// Whoever deleted their own message may do it as long as they may edit it, and an operator with any but an admin message, which only those bring back
-/// who may send one. It mentions again whom it mentioned, of those who can still be mentioned, if the caller may mention there; the answer names the others
-/// in ``Message/droppedMentions``. It mentions the channel again if it did, if the caller may mention there and if ``AppOptions/isMentionAllEnabled`` still
-/// holds. Otherwise the answer's `mentionees` have no entry for the channel, and nothing else says so: whoever wants to tell compares them with what the
-/// message had before its deletion.
-/// A message that isn't deleted stays as it is.
-/// - Throws: `feature_disabled` where the app keeps nothing of deleted messages; `not_found` for one whose content isn't kept any more;
-///   `not_message_owner` for someone else's, and for an own one that an operator has deleted; those of `message.edit`.
+/// Authors may restore a message that they deleted themselves as long as they may edit it. Operators may restore any message except admin
+/// messages, which only users who may send them can restore. If the caller may mention in the channel, the message again mentions the users
+/// that it mentioned and that can still be mentioned; the response names the others in ``Message/droppedMentions``. A mention of the
+/// channel is restored if the caller may mention in the channel and ``AppOptions/isMentionAllEnabled`` is still on. Otherwise the
+/// response's `mentionees` have no entry for the channel, and nothing else indicates it: clients can compare them with those from before
+/// the deletion. A message that isn't deleted stays as it is.
+/// - Throws: `feature_disabled` if the app keeps nothing of deleted messages; `not_found` if the content is no longer kept;
+///   `not_message_owner` for someone else's message, and for the caller's own if an operator has deleted it; the errors of `message.edit`.
 public struct UndeleteMessage: Operation {
     public typealias Response = Message
     public static let name = "message.undelete"
@@ -18,7 +18,7 @@ public struct UndeleteMessage: Operation {
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
-    /// The message to bring back.
+    /// The message to restore.
     public var message: MessageID
 
     // derived: init

@@ -1,12 +1,12 @@
-/// A message that members are to be pushed, and whom: what is handed to whatever sends pushes (ST-07).
+/// A message to push and its recipients, as handed to the push sender (ST-07).
 ///
 /// It may be handed off more than once, with the same message.
 public struct PushNotification: Hashable, Sendable {
-    /// The message as members see it. Of an ephemeral channel's, which isn't stored, it has everything but the content.
+    /// The message as members see it. In an ephemeral channel, where messages aren't stored, it has everything but the content.
     public let message: Message
-    /// The channel's name, which a push shows (AM-12); nil if it has none.
+    /// The channel's name, shown in the push (AM-12); nil if it has none.
     public let channelName: String?
-    /// Who sent the message; nil for a user who isn't there any more.
+    /// The message's sender; nil for a user who no longer exists.
     public let sender: UserSummary?
     /// The members to be pushed, by their ids.
     public var recipients: [Recipient]
@@ -15,7 +15,7 @@ public struct PushNotification: Hashable, Sendable {
     public struct Recipient: Hashable, Sendable {
         /// The member.
         public let user: UserID
-        /// Whether the message mentions them, by name or with the whole channel (MN-19). By name no more than the app's `mentionNotifyCap` are.
+        /// Whether the message mentions them, by name or with the whole channel (MN-19). At most the app's `mentionNotifyCap` members are by name.
         public let isMentioned: Bool
 
         // derived: init
