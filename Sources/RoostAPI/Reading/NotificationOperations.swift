@@ -1,7 +1,8 @@
-/// Mutes a channel for the caller alone, for a time (D-29): what arrives there is counted on, and left out of the total and of the badge; and a
-/// message doesn't bring the channel back if the caller has hidden it (D-32). Everything else goes on. Another call sets another end.
+/// Mutes a channel for the caller alone, for a time (D-29): the channel's unread count continues, but is left out of the total and the
+/// badge, and a message doesn't bring the channel back if the caller has hidden it (D-32). Nothing else changes. Another call sets a new
+/// end.
 ///
-/// When the time is over the server ends it, as ``UnmuteNotifications`` does.
+/// When the time is over, the server ends it as ``UnmuteNotifications`` does.
 public struct MuteNotifications: Operation {
     public typealias Response = Membership
     public static let name = "channel.muteNotifications"
@@ -12,7 +13,7 @@ public struct MuteNotifications: Operation {
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
-    /// More than 0, or −1 for ever; for ever when left out.
+    /// More than 0, or −1 for no end; no end when left out.
     public var seconds: Int?
 
     // derived: init
@@ -27,8 +28,8 @@ public struct MuteNotifications: Operation {
     }
 }
 
-/// Ends what ``MuteNotifications`` has begun: the channel counts again, with all that is unread, and comes back if a message came meanwhile. Does
-/// nothing if there is nothing to end.
+/// Ends the effect of ``MuteNotifications``: the channel counts again with all its unread messages, and comes back if a message arrived
+/// meanwhile. Does nothing if the channel isn't muted.
 public struct UnmuteNotifications: Operation {
     public typealias Response = Membership
     public static let name = "channel.unmuteNotifications"

@@ -41,10 +41,10 @@ extension MarkRead: PlainReadable {
     }
 }
 
-/// Marks the caller's messages from a seq on as unread again: to be answered later, say. It is the one act that moves the position back; marking what is
-/// unread anyway changes nothing. Nobody else is told.
+/// Marks messages from a seq on as unread again for the caller, for example to answer them later. It is the only operation that moves the
+/// position back; marking messages that are already unread changes nothing. Nobody else is notified.
 ///
-/// - Throws: `feature_disabled` in an ephemeral channel, which keeps nothing that could be counted.
+/// - Throws: `feature_disabled` in an ephemeral channel, which keeps no messages to count.
 public struct MarkUnread: Operation {
     public typealias Response = UnreadCount
     public static let name = "reading.markUnread"
@@ -55,7 +55,7 @@ public struct MarkUnread: Operation {
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
-    /// The seq of the first message that is to be unread. The caller's own stay read.
+    /// The seq of the first message to mark. The caller's own messages stay read.
     public var seq: Seq
 
     // derived: init
@@ -71,12 +71,13 @@ public struct MarkUnread: Operation {
     }
 }
 
-/// Tells that the messages of a channel up to one have reached a device of the caller's. The position only moves forward, and what is read has arrived.
+/// Reports that a channel's messages up to a seq have reached one of the caller's devices. The position only moves forward, and read
+/// messages count as delivered.
 ///
-/// A client calls it once for several messages, every few seconds at most, for messages of others that aren't replies in a thread, once they are stored.
-/// - Throws: `not_member`; `not_permitted` where the caller may not read, and `kind_forbids` where the policy's ``ChannelPolicy/read`` is `admins` or `nobody`;
-///   `feature_disabled` where the policy's ``ChannelPolicy/deliveryEvents`` or ``ChannelPolicy/readEvents`` is off, and in a channel with
-///   more than ``Limits/largeChannelMembers``; `invalid_argument` for a seq that the channel hasn't reached.
+/// A client calls it once for several messages, every few seconds at most, after storing messages of others that aren't replies in a thread.
+/// - Throws: `not_member`; `not_permitted` if the caller may not read, and `kind_forbids` if the policy's ``ChannelPolicy/read`` is
+///   `admins` or `nobody`; `feature_disabled` if the policy's ``ChannelPolicy/deliveryEvents`` or ``ChannelPolicy/readEvents`` is off, and
+///   in a channel with more than ``Limits/largeChannelMembers`` members; `invalid_argument` for a seq that the channel hasn't reached.
 public struct MarkDelivered: Operation {
     public typealias Response = Done
     public static let name = "reading.markDelivered"
@@ -87,7 +88,7 @@ public struct MarkDelivered: Operation {
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
-    /// The seq of the newest message that has arrived.
+    /// The seq of the newest delivered message.
     public var seq: Seq
 
     // derived: init
@@ -103,12 +104,12 @@ public struct MarkDelivered: Operation {
     }
 }
 
-/// How far the members of a channel have read, paged, those first who joined first (SB-02, R26). With a message, who has read it, without its sender
-/// and without those who have joined since.
+/// How far the members of a channel have read, paged, in the order of joining (SB-02, R26). With a message: the members who have read it,
+/// except its sender and members who joined later.
 ///
-/// Members who don't share their reading (``Preferences/sharesReading``), or may not read the channel, are left out.
-/// - Throws: `feature_disabled` where the policy's ``ChannelPolicy/readEvents`` is off, and in a channel with more than
-///   ``Limits/largeChannelMembers``; `not_found` for a message that the caller can't see.
+/// Members who don't share their read position (``Preferences/sharesReading``), or may not read the channel, are left out.
+/// - Throws: `feature_disabled` if the policy's ``ChannelPolicy/readEvents`` is off, and in a channel with more than
+///   ``Limits/largeChannelMembers`` members; `not_found` for a message that the caller can't see.
 public struct ListReaders: Operation {
     public typealias Response = Page<ReadPosition>
     public static let name = "reading.listReaders"
@@ -119,7 +120,7 @@ public struct ListReaders: Operation {
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
-    /// The message that they have read; nil for all members, however far they have read.
+    /// The message that the listed members have read; nil for all members, however far they have read.
     public var message: MessageID?
     /// 1 to 100, 30 when left out.
     public var limit: Int?
@@ -150,11 +151,12 @@ public struct ReadPosition: Codable, Hashable, Sendable {
     public var readSeq: Seq
     /// When they last marked something as read.
     public var lastReadAt: Timestamp?
-    /// The seq up to which messages have reached a device of theirs, where that is further than they have read and is told (``ChannelPolicy/deliveryEvents``).
+    /// The seq up to which messages have reached one of the member's devices, if that is beyond `readSeq` and deliveries are reported
+    /// (``ChannelPolicy/deliveryEvents``).
     public var deliveredSeq: Seq?
-    /// When they have told so.
+    /// When that was reported.
     public var lastDeliveredAt: Timestamp?
-    /// The seq at which they became a member, in answers only: messages up to it count as read by them, seen or not.
+    /// The seq at which they became a member, in responses only: messages up to it count as read by them, seen or not.
     public var joinedSeq: Seq?
 
     // derived: init
@@ -171,13 +173,13 @@ public struct ReadPosition: Codable, Hashable, Sendable {
         self.joinedSeq = joinedSeq
     }
 
-    /// This position and another one of the same member, told in any order.
+    /// Merges two positions of the same member, received in any order.
     package func merged(with other: ReadPosition) -> ReadPosition {
         var merged = other.readSeq > readSeq ? other : self
         merged.joinedSeq = joinedSeq ?? other.joinedSeq
         let further = deliveredSeq ?? 0 >= other.deliveredSeq ?? 0 ? self : other
         (merged.deliveredSeq, merged.lastDeliveredAt) = (further.deliveredSeq, further.lastDeliveredAt)
-        // What is read has arrived.
+        // Read messages count as delivered.
         if merged.deliveredSeq ?? 0 <= merged.readSeq { (merged.deliveredSeq, merged.lastDeliveredAt) = (nil, nil) }
         return merged
     }
@@ -233,7 +235,7 @@ public struct GetTotalUnread: Operation {
 public struct UnreadCount: Codable, Hashable, Sendable {
     /// The channel.
     public var channelId: ChannelID
-    /// Messages that the user hasn't read.
+    /// The number of unread messages.
     public var unreadCount: Int
     /// The seq up to which the caller has read.
     public var readSeq: Seq
@@ -289,7 +291,7 @@ extension UnreadCount {
 
 /// The caller's unread messages over all joined channels, without those that the caller has muted (D-29).
 public struct TotalUnread: Codable, Hashable, Sendable {
-    /// Messages that the user hasn't read.
+    /// The number of unread messages.
     public var unreadCount: Int
     /// Channels with at least one unread message.
     public var unreadChannelCount: Int

@@ -1,4 +1,4 @@
-/// Rows after a change, as an event or an answer to `changes` carries them.
+/// Rows after a change, as carried by an event or a response to `changes`.
 ///
 /// The channel's own rows and capabilities have properties. All others are stored by kind.
 public struct Rows: Sendable {
@@ -25,7 +25,7 @@ public struct Rows: Sendable {
         repeat self[(each Row).self] = each rows
     }
 
-    /// The rows of one kind, for adding to them when there may be none yet.
+    /// The rows of one kind, for appending even if there are none yet.
     package subscript<Row: StreamRow>(_ kind: Row.Type, default rows: @autoclosure () -> [Row]) -> [Row] {
         get { self[kind] ?? rows() }
         set { self[kind] = newValue }
@@ -59,7 +59,7 @@ extension Rows {
     /// The number of rows of features.
     package var count: Int { lists.reduce(0) { $0 + $1.count } }
 
-    /// About how many bytes the rows of features take when written.
+    /// The approximate encoded size of the rows of features, in bytes.
     package var contentSizeBytes: Int { lists.reduce(0) { $0 + $1.contentSizeBytes } }
 
     /// The smallest seq of a message that one of the rows is about.
@@ -68,10 +68,10 @@ extension Rows {
     /// The smallest seq of a message with which one of the rows is concealed.
     package var oldestConcealed: Seq? { lists.lazy.compactMap { $0.oldestConcealed }.min() }
 
-    /// The seqs of messages that the rows report as deleted for good.
+    /// The seqs of messages that the rows report as permanently deleted.
     package var purgedMessages: [Seq] { lists.flatMap { $0.purgedMessages } }
 
-    /// The users whom the rows name, some of them repeatedly.
+    /// The users named by the rows, possibly repeated.
     package var namedUsers: [UserID] { lists.flatMap { $0.namedUsers } }
 
     /// Returns the number of rows that are concealed with messages up to a seq.
@@ -84,14 +84,14 @@ extension Rows {
         return rows
     }
 
-    /// Returns the rows without those about messages that a condition doesn't hold for.
+    /// Returns the rows without those about messages that don't satisfy a condition.
     package func withoutRows(aboutMessagesExcept isKept: (Seq) -> Bool) -> Rows {
         var rows = self
         rows.lists = filteredLists { message in message.map(isKept) ?? true }
         return rows
     }
 
-    /// Returns only the rows about messages that a condition holds for.
+    /// Returns only the rows about messages that satisfy a condition.
     package func rows(aboutMessages isKept: (Seq) -> Bool) -> Rows {
         var rows = Rows()
         rows.lists = filteredLists { message in message.map(isKept) ?? false }
@@ -115,7 +115,7 @@ extension Rows {
     }
 }
 
-/// The rows of one kind, whichever it is.
+/// The rows of any one kind.
 private protocol RowList: Sendable {
     var kind: String { get }
     var count: Int { get }
@@ -134,7 +134,7 @@ private protocol RowList: Sendable {
     func encode(to container: inout KeyedEncodingContainer<RowKey>) throws
 }
 
-/// A key path of a generic type is made anew whenever it is used, so that there are closures instead.
+/// Closures instead of key paths: a key path of a generic type is created again on every use.
 private struct RowsOfKind<Row: StreamRow>: RowList, Hashable {
     var rows: [Row]
 
@@ -180,7 +180,7 @@ private struct RowsOfKind<Row: StreamRow>: RowList, Hashable {
 
 // MARK: On the wire
 
-/// A member of ``Rows``: one with a name of its own, or a kind.
+/// A member of ``Rows``: a named one, or a kind.
 package struct RowKey: CodingKey {
     package let stringValue: String
     package var intValue: Int? { nil }

@@ -9,7 +9,7 @@ public struct GetChannelChanges: Operation {
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
-    /// The position of the channel's stream that the caller has; 0 for none.
+    /// The caller's position in the channel's stream; 0 for none.
     public var after: Seq
     /// 1 to 1000 changed rows, 500 when left out.
     public var limit: Int?
@@ -38,7 +38,7 @@ public struct GetMyChanges: Operation {
     public static let permission = Permission.streamRead
     public static let summary = "The caller's own rows that changed after a position of the caller's stream, paged."
 
-    /// The position of the caller's stream that they have; 0 for none.
+    /// The caller's position in their own stream; 0 for none.
     public var after: Seq
     /// 1 to 1000 changed rows, 500 when left out.
     public var limit: Int?
@@ -56,23 +56,23 @@ public struct GetMyChanges: Operation {
     }
 }
 
-/// Rows of one stream that changed after a position, and the position that they bring a client to.
+/// Rows of one stream that changed after a position, and the client's position once they are applied.
 public struct Changes: Codable, Hashable, Sendable {
-    /// The stream that they are of.
+    /// The rows' stream.
     public var stream: StreamID
     /// The rows as they are now.
     public var rows: Rows
     /// The client's position after the rows are applied.
     public var seq: Seq
-    /// Whether there are changes after `seq`: ask again with it.
+    /// Whether there are changes after `seq`: call again with it.
     public var hasMore: Bool
-    /// Set if too much was missed to send each message: the rows hold the channel and its newest messages. The client drops its messages of
-    /// this channel, and is then in the state of a fresh client.
+    /// Set if too much was missed to send every message: the rows hold the channel and its newest messages. The client drops its messages
+    /// of this channel and is then like a fresh client.
     public var isFresh: Bool?
-    /// Set for an ephemeral channel: messages may have been sent in between, and are gone (SB-04).
+    /// Set for an ephemeral channel: messages may have been sent in between and are lost (SB-04).
     public var isIncomplete: Bool?
-    /// Users whom the rows name, each once, in the order of their ids: `Limits.usersPerChanges` at most, first those of the newest messages.
-    /// Absent where there are none, and within the answer to a resume, which has its own.
+    /// Users named by the rows, each once, ordered by id: at most `Limits.usersPerChanges`, those of the newest messages taken first.
+    /// Absent if there are none, and within the response to a resume, which has its own.
     public var users: [UserSummary]?
 
     // derived: init
@@ -106,12 +106,12 @@ extension Changes: WireWritable {
     }
 }
 
-/// Returns everything that a client missed, over all its streams, in one answer.
+/// Returns everything that a client missed, over all its streams, in one response.
 ///
-/// The client sends its positions; the server answers with the changes after them. A channel that the caller joined elsewhere comes with
-/// the user's stream; one that isn't listed here is new to the client and comes with its newest messages.
+/// The client sends its positions; the server answers with the changes after them. A channel that the caller joined elsewhere is included
+/// with the user's stream; one not listed in the request is new to the client and is returned with its newest messages.
 ///
-/// A client whose positions don't fit into one message asks for one part of the ids after another, by ``from`` and ``before``.
+/// A client whose positions don't fit into one message requests consecutive ranges of ids with ``from`` and ``before``.
 public struct Resume: Operation {
     public typealias Response = Resumption
     public static let name = "stream.resume"
@@ -125,9 +125,9 @@ public struct Resume: Operation {
     public var after: Seq
     /// The position in each channel that the client holds.
     public var channels: [String: Seq]
-    /// The least id of the channels that are asked for; nil for no bound. Ids are compared by their bytes.
+    /// The lowest channel id requested; nil for no bound. Ids are compared by their bytes.
     public var from: ChannelID?
-    /// The least id, above ``from``, of those that aren't any more; nil for no bound.
+    /// The exclusive upper bound of the channel ids, above ``from``; nil for no bound.
     public var before: ChannelID?
 
     // derived: init
@@ -156,11 +156,11 @@ public struct Resume: Operation {
         }
     }
 
-    /// Whether a channel's id is among those that are asked for.
+    /// Whether a channel's id is within the requested range.
     package func covers(_ channel: String) -> Bool { IDRange(from: from, before: before).contains(channel) }
 }
 
-/// The ids of channels from one on and before another, by their bytes.
+/// A half-open range of channel ids, compared by their bytes.
 package struct IDRange: Hashable, Sendable {
     package var from: ChannelID?
     package var before: ChannelID?
@@ -200,16 +200,16 @@ extension Resume: PlainReadable {
     }
 }
 
-/// The answer to a resume.
+/// The response to a resume.
 public struct Resumption: Codable, Hashable, Sendable {
     /// The caller's own stream: memberships that changed, the caller's profile.
     public var user: Changes
-    /// The channels in which something changed, and those that are new to the client. Channels without changes aren't listed.
+    /// The changed channels, and those new to the client. Channels without changes aren't listed.
     public var channels: [Changes]
-    /// Whether more is to come: ask again with the new positions.
+    /// Whether there is more: call again with the new positions.
     public var hasMore: Bool
-    /// Users whom the rows name, each once, in the order of their ids: `Limits.usersPerChanges` at most, first those of each channel's newest
-    /// message. Absent where there are none.
+    /// Users named by the rows, each once, ordered by id: at most `Limits.usersPerChanges`, those of each channel's newest message taken
+    /// first. Absent if there are none.
     public var users: [UserSummary]?
 
     // derived: init

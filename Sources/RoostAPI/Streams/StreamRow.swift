@@ -1,7 +1,7 @@
 /// A kind of row that streams carry: a message, a member, an invitation.
 ///
-/// A kind is declared once, in the folder of its feature, and named in one list, ``RowKinds/standard``. Events, changes, missed events, resuming,
-/// concealing, reading leniently and the SDK's cache go through that list; none of them names a feature's row.
+/// A kind is declared once, in the folder of its feature, and named in one list, ``RowKinds/standard``. Events, changes, missed events,
+/// resuming, concealing, lenient reading and the SDK's cache all use that list and never name a feature's row.
 package protocol StreamRow: WireWritable, Decodable, Hashable, Sendable {
     /// The kind's name: that of its member in ``Rows``, and of its table in the SDK's cache. Letters only.
     static var kind: String { get }
@@ -11,18 +11,18 @@ package protocol StreamRow: WireWritable, Decodable, Hashable, Sendable {
     init?(plainly json: inout PlainJSON)
     /// The key that identifies a row in its stream.
     var key: String { get }
-    /// Which of two rows with one key is newer: the one with the higher stamp, and of equal ones the one that comes later.
+    /// Which of two rows with one key is newer: the one with the higher stamp, and of equal ones the one that arrives later.
     var stamp: Int64 { get }
-    /// The seq of the message that the row is about, or is; nil for none. Clients keep the row where they keep the message.
+    /// The seq of the message that the row is, or is about; nil for none. Clients keep the row as long as the message.
     var aboutMessage: Seq? { get }
     /// The seq of a message whose concealment conceals the row: users who may not see the message don't get it (SB-14, SB-26). By default that of
     /// the message that the row is about.
     var concealedWith: Seq? { get }
-    /// The seq of a message that the row reports as deleted for good; nil for most kinds. Rows about that message are deleted with it.
+    /// The seq of a message that the row reports as permanently deleted; nil for most kinds. Rows about that message are deleted with it.
     var purgedMessage: Seq? { get }
-    /// The users whom the row names by their ids alone. None by default.
+    /// The users that the row names only by their ids. None by default.
     var namedUsers: [UserID] { get }
-    /// About how many bytes the row takes when written, which bounds pages. 200 by default.
+    /// The approximate encoded size of the row in bytes, which bounds pages. 200 by default.
     var contentSizeBytes: Int { get }
 }
 
