@@ -1,4 +1,4 @@
-/// Deactivates a user: all their requests and sockets are refused as `user_deactivated`, with any token.
+/// Deactivates a user: all their requests and sockets are refused with `user_deactivated`, whatever the token.
 ///
 /// Memberships, messages and counters stay, and others can still write to the user's channels. Deactivating a deactivated user changes
 /// nothing.
@@ -10,7 +10,7 @@ public struct DeactivateUser: Operation {
     public static let permission = Permission.userManage
     public static let summary = "Shut a user out; memberships and messages stay. For admins."
 
-    /// The user to shut out.
+    /// The user to deactivate.
     public var user: UserID
     // derived: init
     /// Creates a value with these fields.
@@ -18,7 +18,7 @@ public struct DeactivateUser: Operation {
     public func validate() throws(RoostError) { try user.validate(field: "user") }
 }
 
-/// Lets a deactivated user in again, with tokens that weren't revoked. Reactivating an active user changes nothing.
+/// Reactivates a deactivated user, whose unrevoked tokens work again. Reactivating an active user changes nothing.
 public struct ReactivateUser: Operation {
     public typealias Response = User
     public static let name = "user.reactivate"
@@ -27,7 +27,7 @@ public struct ReactivateUser: Operation {
     public static let permission = Permission.userManage
     public static let summary = "Let a deactivated user in again. For admins."
 
-    /// The user to let in again.
+    /// The user to reactivate.
     public var user: UserID
     // derived: init
     /// Creates a value with these fields.
@@ -37,7 +37,7 @@ public struct ReactivateUser: Operation {
 
 /// The moment from which a user's tokens are valid.
 public struct TokenRevocation: Codable, Hashable, Sendable {
-    /// The user whose tokens they are.
+    /// The tokens' user.
     public var userId: UserID
     /// Tokens of the user issued before this moment are refused, and so are tokens without a time of issue.
     public var before: Timestamp
@@ -64,7 +64,7 @@ public struct RevokeUserTokens: Operation {
 
     /// The user whose tokens are revoked.
     public var user: UserID
-    /// Now when left out. At most 60 seconds later, for tokens of an issuer whose clock is ahead: until then new tokens are refused too.
+    /// Now when left out. At most 60 seconds in the future, for tokens of an issuer whose clock is ahead: until then new tokens are refused too.
     public var before: Timestamp?
 
     // derived: init
@@ -77,11 +77,11 @@ public struct RevokeUserTokens: Operation {
     public func validate() throws(RoostError) { try user.validate(field: "user") }
 }
 
-/// A single token that is refused.
+/// A single revoked token.
 public struct RevokedToken: Codable, Hashable, Sendable {
     /// The token's claim `jti`.
     public var tokenId: String
-    /// Until when the revocation is kept: the token's own end, or the longest that it can be valid.
+    /// When the revocation is deleted: when the token expires, or at the end of the longest lifetime that it can have.
     public var expiresAt: Timestamp
 
     // derived: init
@@ -103,8 +103,7 @@ public struct RevokeToken: Operation {
 
     /// The token's claim `jti`.
     public var tokenId: String
-    /// When the token ends, its claim `exp`; the longest lifetime of a token from now when left out. The server deletes the revocation
-    /// then.
+    /// When the token expires, its claim `exp`; the longest lifetime of a token from now when left out. The server then deletes the revocation.
     public var expiresAt: Timestamp?
 
     // derived: init

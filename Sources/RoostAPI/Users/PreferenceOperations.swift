@@ -1,15 +1,17 @@
-/// A user's own settings, which nobody else sees.
+/// A user's private settings.
 public struct Preferences: Codable, Hashable, Sendable {
     /// Whether invitations make the user a member at once, without asking (SB-18). True unless the user changes it.
     public var autoAcceptInvitations: Bool = true
-    /// Whether others are told that the user types. True unless the user changes it.
+    /// Whether others are notified that the user is typing. True unless the user changes it.
     public var sharesTyping: Bool = true  // wire: may be absent
-    /// Whether others are told, and may ask, how far the user has read. True unless the user changes it. Whoever doesn't share it still learns of others.
+    /// Whether others are notified, and may ask, how far the user has read. True unless the user changes it. A user who doesn't share it
+    /// still sees that of others.
     public var sharesReading: Bool = true  // wire: may be absent
-    /// Whether others are told that messages have reached the user's devices, where a channel has that. True unless the user changes it; whoever doesn't share how far
-    /// they have read doesn't share this either.
+    /// Whether others are notified that messages have reached the user's devices, in channels with delivery events. True unless the user
+    /// changes it. Users who don't share how far they have read don't share this either.
     public var sharesDelivery: Bool = true  // wire: may be absent
-    /// Whether others see that the user is online and which channels they watch. True unless the user changes it; else they are invisible: offline to everybody else, on all of their devices.
+    /// Whether others see that the user is online and which channels they watch. True unless the user changes it. If false, they are
+    /// invisible: offline to everyone else, on all of their devices.
     public var sharesPresence: Bool = true  // wire: may be absent
     // derived: init
     /// Creates a value with these fields. Those that are left out have their defaults.
@@ -53,7 +55,7 @@ extension Preferences {
 }
 
 extension Preferences {
-    /// Returns the preferences with what an update gives.
+    /// Returns the preferences with an update applied.
     package func applying(_ update: UpdatePreferences) -> Preferences {
         Preferences(
             autoAcceptInvitations: update.autoAcceptInvitations ?? autoAcceptInvitations,
@@ -93,8 +95,8 @@ public struct GetPreferences: Operation {
 
 /// Replaces the given fields of the caller's own preferences.
 ///
-/// - Throws: `rate_limited` for more than ``Limits/signalsPerSecond`` a second of one user, or with `sharesPresence` more than
-///   ``Limits/presenceChangesPerMinute`` a minute.
+/// - Throws: `rate_limited` for more than ``Limits/signalsPerSecond`` per second by one user, or with `sharesPresence` more than
+///   ``Limits/presenceChangesPerMinute`` per minute.
 public struct UpdatePreferences: Operation {
     public typealias Response = Preferences
     public static let name = "preferences.update"
@@ -105,11 +107,11 @@ public struct UpdatePreferences: Operation {
 
     /// Whether invitations make the user a member at once (SB-15).
     public var autoAcceptInvitations: Bool?
-    /// Whether others are told that the user types.
+    /// Whether others are notified that the user is typing.
     public var sharesTyping: Bool?
-    /// Whether others are told how far the user has read.
+    /// Whether others are notified how far the user has read.
     public var sharesReading: Bool?
-    /// Whether others are told what has arrived on the user's devices.
+    /// Whether others are notified that messages have reached the user's devices.
     public var sharesDelivery: Bool?
     /// Whether others see the user online; false makes them invisible.
     public var sharesPresence: Bool?

@@ -5,7 +5,7 @@ extension User: StreamRow {
     package var contentSizeBytes: Int { (profile.metadata?.sizeBytes ?? 0) + 400 }
 }
 
-/// Only on the stream of that user. They have no version: the later one wins.
+/// Only on the stream of that user. They have no version: the last one received wins.
 extension Preferences: StreamRow {
     package static let kind = "preferences"
     package static let isSingle = true

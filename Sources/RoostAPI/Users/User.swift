@@ -2,16 +2,16 @@
 public struct User: UserProfileCarrying, Hashable, Sendable {
     /// The id of the user: the app's own string.
     public var userId: UserID
-    /// What others see of the user. It reads as fields of the user.
+    /// The profile that others see, which reads as fields of the user.
     public var profile: UserProfile  // inline
     /// When the user was first seen.
     public var createdAt: Timestamp
     /// When the profile last changed.
     public var updatedAt: Timestamp
-    /// Counts the changes of the profile: of two rows of one user, the one with the higher version is newer. Times can't tell.
-    /// A server before 0.2 tells no version, which is older than any.
+    /// Counts the changes of the profile: of two rows of one user, the one with the higher version is newer; timestamps can't decide that.
+    /// A server before 0.2 sends no version, which counts as older than any.
     public var version: Int64 = 1  // wire: absent is 0
-    /// Since when the user is deactivated; absent for an active user. Only admins see it.
+    /// When the user was deactivated; absent for an active user. Only admins see it.
     public var deactivatedAt: Timestamp?
 
     // derived: package init
@@ -97,12 +97,12 @@ extension User: Codable {
 /// A user's role in the whole app (ledger §8.4). It comes from the token, and is independent of the roles in a channel (AM-22, D-39).
 public enum AppRole: String, Codable, CaseIterable, Sendable, WireEnumeration {
     case user
-    /// Only reads what a type shows to everyone: neither joins nor writes.
+    /// Reads only channels whose type lets everyone read: neither joins nor writes.
     case guest
     /// Moderates every channel, like an operator there.
     case moderator
     /// The app's console: sees and may do everything that no channel type forbids to all.
     case admin
-    /// The app's own backend (SB-12): may do what an admin may, and act in the name of a user.
+    /// The app's own backend (SB-12): may do what an admin may, and act on behalf of a user.
     case service
 }

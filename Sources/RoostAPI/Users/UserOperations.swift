@@ -9,7 +9,7 @@ public struct UpsertUser: Operation, UserProfileCarrying {
 
     /// The user's id, which never changes: 1 to ``Limits/identifierLength`` characters.
     public var user: UserID
-    /// Replaces the fields that are given.
+    /// Replaces the given fields.
     public var profile: UserProfile  // inline
 
     // derived: package init
@@ -80,7 +80,7 @@ public struct GetUser: Operation {
     public func validate() throws(RoostError) { try user.validate(field: "user") }
 }
 
-/// Returns several users at once. Unknown ids are left out of the answer.
+/// Returns several users at once. Unknown ids are left out of the response.
 public struct GetUsers: Operation {
     public typealias Response = [User]
     public static let name = "user.getMany"
@@ -91,7 +91,7 @@ public struct GetUsers: Operation {
 
     /// Up to 100 users.
     public var users: [UserID]
-    /// Whether the profiles come without their metadata, which may be large; false when left out.
+    /// Whether to omit the profiles' metadata, which may be large; false when left out.
     public var omitMetadata: Bool?
 
     // derived: init
@@ -108,8 +108,8 @@ public struct GetUsers: Operation {
     }
 }
 
-/// Returns what lists show of those of some users of whom it has changed: after an absence, a client learns new names and pictures of all the users whom
-/// it shows in one call.
+/// Returns the changed summaries among those of given users: after an absence, a client refreshes the names and pictures of all the users
+/// that it shows in one call.
 public struct ListChangedUsers: Operation {
     public typealias Response = ChangedUsers
     public static let name = "user.listChanged"
@@ -120,8 +120,7 @@ public struct ListChangedUsers: Operation {
     public static let summary =
         "Those of up to 1000 users whose name, picture or status is newer than the caller's version."
 
-    /// The version that the caller knows of each user (`UserSummary.version`), at most ``Limits/changedUsersPerCall``: 0 for one of whom
-    /// only the id is known.
+    /// The version that the caller has of each user (`UserSummary.version`), at most ``Limits/changedUsersPerCall``: 0 for a user known only by id.
     public var versions: [String: Int64]
 
     // derived: init
@@ -139,11 +138,11 @@ public struct ListChangedUsers: Operation {
     }
 }
 
-/// The answer to ``ListChangedUsers``.
+/// The response to ``ListChangedUsers``.
 public struct ChangedUsers: Codable, Hashable, Sendable {
-    /// Those of whom there is a newer version, in the order of their ids.
+    /// The users with a newer version, ordered by id.
     public var users: [UserSummary]
-    /// Whether there are others, for whom the answer had no room: ask again with the versions of these.
+    /// Whether there are others that didn't fit: call again with the versions of these.
     public var hasMore: Bool
 
     // derived: init
@@ -188,7 +187,7 @@ public struct UpdateMe: Operation, UserProfileCarrying {
     public static let permission = Permission.userUpdateMe
     public static let summary = "Update the calling user's profile."
 
-    /// Replaces the fields that are given.
+    /// Replaces the given fields.
     public var profile: UserProfile  // inline
 
     // derived: package init

@@ -1,6 +1,7 @@
-/// Returns which of some users are online, and when the others were last: for people whom no open channel shows, such as a list of contacts (SB-64).
+/// Returns which of the given users are online, and when the others last were: for users not shown by any open channel, such as a list of
+/// contacts (SB-64).
 ///
-/// While a channel is watched, the server tells of its members by itself (``Signal/Kind/presenceChanged``), and this needn't be called.
+/// While a channel is watched, the server itself reports changes of its members (``Signal/Kind/presenceChanged``), and this needn't be called.
 public struct ListUserPresence: Operation {
     public typealias Response = UserPresences
     public static let name = "user.listPresence"
@@ -25,9 +26,9 @@ public struct ListUserPresence: Operation {
     }
 }
 
-/// Which of some users are online, and when the others were last.
+/// Which of the requested users are online, and when the others last were.
 public struct UserPresences: Codable, Hashable, Sendable {
-    /// The users, each once, in the order of their ids. Unknown ids are left out.
+    /// The users, each once, ordered by id. Unknown ids are left out.
     public var users: [UserPresence]
     /// How many seconds to wait before asking again (D-38): 60.
     public var pollSeconds: Int
@@ -50,14 +51,14 @@ extension UserPresences: WireWritable {
     }
 }
 
-/// Whether a user is online, as others may know it.
+/// Whether a user is online, as far as others may see it.
 public struct UserPresence: Codable, Hashable, Sendable {
     /// The user.
     public var userId: UserID
-    /// Whether the user has a connection at this moment. False for one who doesn't share it (``Preferences/sharesPresence``).
+    /// Whether the user is currently connected. False for a user who doesn't share it (``Preferences/sharesPresence``).
     public var isOnline: Bool
-    /// When the last connection of the user ended; where a server was killed, up to 15 minutes earlier. Absent while they are online, for one who
-    /// doesn't share it, and for one who hasn't been online yet.
+    /// When the last connection of the user ended; up to 15 minutes earlier if a server was killed. Absent while the user is online,
+    /// if they don't share it, and if they have never been online.
     public var lastActiveAt: Timestamp?
 
     // derived: init

@@ -1,10 +1,10 @@
-/// What a user shows of themselves: the same in the operations that write it and in the user.
+/// A user's profile, the same in the user and in the operations that write it.
 public struct UserProfile: Hashable, Sendable {
-    /// The name that is shown.
+    /// The display name.
     public var displayName: String?
-    /// The id of a file of the app's own for the user's picture.
+    /// The id of the app's file with the user's picture.
     public var avatarFileId: String?
-    /// What the user says of themselves at this moment, such as "on holiday": shown beside the name.
+    /// The user's current status text, such as "on holiday", shown beside the name.
     public var status: String?
     /// The app's own data: any JSON object up to `Limits.metadataSizeBytes`.
     public var metadata: JSONValue?
@@ -19,7 +19,7 @@ public struct UserProfile: Hashable, Sendable {
     }
 }
 
-/// A value with a user's profile. The profile's fields read as its own: `user.displayName`.
+/// A value with a user's profile, whose fields read as its own: `user.displayName`.
 @dynamicMemberLookup
 public protocol UserProfileCarrying {
     /// The user's profile.
@@ -35,7 +35,7 @@ extension UserProfileCarrying {
 }
 
 extension UserProfile {
-    /// Throws when something in it is outside its limits. An empty text is within: it removes a value.
+    /// Throws if a field is outside its limits. An empty text is allowed: it removes a value.
     public func validate() throws(RoostError) {
         try Limits.check(displayName: displayName)
         try Limits.check(avatarFileId, length: Limits.fileIDLength, field: "avatarFileId")

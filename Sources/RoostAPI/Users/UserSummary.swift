@@ -1,17 +1,17 @@
-/// What lists show of a user: the name, the picture and the status.
+/// A user as shown in lists: the name, the picture and the status.
 ///
-/// Answers with rows that name users carry the users too, each once. Events name users by their ids alone.
+/// Responses with rows that name users also carry those users, each once. Events name users by their ids alone.
 public struct UserSummary: Codable, Hashable, Sendable {
-    /// Whose name and picture these are.
+    /// The user's id.
     public var userId: UserID
-    /// The name that is shown; nil if they have none.
+    /// The display name; nil if they have none.
     public var displayName: String?
-    /// The id of a file of the app's own for the picture.
+    /// The id of the app's file with the picture.
     public var avatarFileId: String?
-    /// What the user says of themselves at this moment; nil if they say nothing.
+    /// The user's current status text; nil if they have none.
     public var status: String?
-    /// The version of the profile (``User/version``): of two summaries of one user, the one with the higher version is newer. 0 for a user of
-    /// whom only the id is known.
+    /// The version of the profile (``User/version``): of two summaries of one user, the one with the higher version is newer. 0 for a user
+    /// known only by id.
     public var version: Int64 = 0  // wire: may be absent
 
     // derived: init
@@ -87,7 +87,7 @@ extension UserSummary: PlainReadable {
 }
 
 extension User {
-    /// What lists show of the user.
+    /// The user as shown in lists.
     public var summary: UserSummary {
         UserSummary(
             userId: userId, displayName: profile.displayName, avatarFileId: profile.avatarFileId, status: profile.status,

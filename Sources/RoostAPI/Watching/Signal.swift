@@ -1,10 +1,10 @@
-/// News that only matters to those connected right now: that somebody types, began to watch, or what an app tells its users in passing.
+/// A transient notification, of use only to connected clients: typing, watching, or an app's own signals.
 ///
-/// A signal has no seq, isn't stored and isn't ordered with events. Nobody catches up on it: what must survive an absence is a row. It is the
-/// first thing to be dropped under load, and of several that wait for a slow client with one ``Key`` only the newest is sent. So signals of
-/// the server's own say what is now, not what changed.
+/// A signal has no seq, isn't stored and isn't ordered with events. It isn't backfilled: anything that must survive an absence is a row.
+/// Signals are dropped first under load, and of several queued for a slow client with the same ``Key`` only the newest is sent. The
+/// server's own signals therefore carry the current state, not a change.
 public struct Signal: Codable, Hashable, Sendable {
-    /// The kind of a signal. A client leaves out those that it doesn't know.
+    /// The kind of a signal. Clients ignore unknown kinds.
     public struct Kind: RawRepresentable, Codable, Hashable, Sendable, WireString {
         public let rawValue: String
         // derived: init
@@ -13,49 +13,49 @@ public struct Signal: Codable, Hashable, Sendable {
         public static var schema: Schema { .string() }
         public static var schemaExample: Kind { .custom }
 
-        /// Who types in a channel has changed, or goes on (SB-02).
+        /// The users typing in a channel changed, or continue to type (SB-02).
         public static let typingChanged = Kind(rawValue: "typing.changed")
-        /// Who watches a channel has changed (ST-13).
+        /// A channel's watchers changed (ST-13).
         public static let watchingChanged = Kind(rawValue: "watching.changed")
-        /// How far members have read has changed (SB-02).
+        /// Members' read positions changed (SB-02).
         public static let readUpdated = Kind(rawValue: "read.updated")
-        /// Who of a channel's members is online has changed (D-38).
+        /// The online members of a channel changed (D-38).
         public static let presenceChanged = Kind(rawValue: "presence.changed")
-        /// What is shown of users in a channel has changed: a name, a picture.
+        /// The displayed profile of users in a channel changed: a name, a picture.
         public static let usersChanged = Kind(rawValue: "users.changed")
-        /// What a user's app tells those who watch the channel.
+        /// An app's own signal, sent by a user to the channel's watchers.
         public static let custom = Kind(rawValue: "custom")
     }
 
-    /// What a newer signal replaces an older one by.
+    /// The key by which a newer signal replaces an older one.
     public struct Key: Hashable, Sendable {
-        /// What the signals are about.
+        /// The signals' kind.
         public let kind: Kind
-        /// The channel that they are of.
+        /// The signals' channel.
         public let channel: ChannelID
-        /// Nil for what the server tells of a whole channel.
+        /// Nil for the server's own signals about a whole channel.
         public let sender: UserID?
         /// The app's own kind of a custom signal.
         public let type: String?
     }
 
-    /// What it is about, and which of the members below it has.
+    /// The signal's kind, which decides which of the members below it has.
     public var kind: Kind  // wire: "signal"
-    /// The channel that it is of.
+    /// The signal's channel.
     public var channel: ChannelID
-    /// Who sent a custom signal.
+    /// The sender of a custom signal.
     public var sender: UserID?
-    /// Who types now; of ``Kind/typingChanged``.
+    /// The users typing now; for ``Kind/typingChanged``.
     public var typing: TypingUsers?
-    /// Who came and went; of ``Kind/watchingChanged``.
+    /// Watchers who came and went; for ``Kind/watchingChanged``.
     public var watching: WatcherChange?
-    /// How far members have read; of ``Kind/readUpdated``.
+    /// Members' read positions; for ``Kind/readUpdated``.
     public var read: ReadUpdate?
-    /// Who is online now, and who isn't any more; of ``Kind/presenceChanged``.
+    /// Members who came online or went offline; for ``Kind/presenceChanged``.
     public var presence: PresenceChange?
-    /// Users with their new names; of ``Kind/usersChanged``.
+    /// Users with their new names; for ``Kind/usersChanged``.
     public var users: UsersChange?
-    /// What the app says; of ``Kind/custom``.
+    /// The app's payload; for ``Kind/custom``.
     public var custom: CustomSignal?
 
     // derived: init
@@ -75,7 +75,7 @@ public struct Signal: Codable, Hashable, Sendable {
         self.custom = custom
     }
 
-    /// What the signal replaces an older one by.
+    /// The key by which the signal replaces an older one.
     public var key: Key { Key(kind: kind, channel: channel, sender: sender, type: custom?.type) }
 }
 
@@ -87,10 +87,10 @@ extension Signal {
     }
 }
 
-/// Who types in a channel at this moment. It is told again every 5 seconds as long as anybody does; without that, a client takes
-/// it that nobody does any more after ``Limits/typingSeconds``.
+/// The users currently typing in a channel. It is sent again every 5 seconds while anyone is typing; without a repeat, a client assumes
+/// after ``Limits/typingSeconds`` that nobody is typing.
 public struct TypingUsers: Codable, Hashable, Sendable {
-    /// Those who began first, at most ``Limits/typingUsers``. Never the receiver.
+    /// The users who began first, at most ``Limits/typingUsers``. Never the receiver.
     public var users: [UserID]
     /// Whether there are more.
     public var hasMore: Bool
@@ -103,15 +103,15 @@ public struct TypingUsers: Codable, Hashable, Sendable {
     }
 }
 
-/// How the watchers of a channel have changed since it was last told.
+/// How the watchers of a channel have changed since the last signal.
 public struct WatcherChange: Codable, Hashable, Sendable {
-    /// Connected users who watch the channel now, members or not.
+    /// The number of connected users watching the channel now, members or not.
     public var watcherCount: Int
-    /// Who watches since, at most ``Limits/watcherNames``.
+    /// Users who began to watch since, at most ``Limits/watcherNames``.
     public var started: [UserID]
-    /// Who doesn't any more, at most as many.
+    /// Users who stopped watching, at most as many.
     public var stopped: [UserID]
-    /// Whether these are all. If not, a client that shows the watchers asks for them again.
+    /// Whether these are all. If not, a client that shows the watchers re-fetches them.
     public var isWhole: Bool
 
     // derived: init
@@ -124,15 +124,15 @@ public struct WatcherChange: Codable, Hashable, Sendable {
     }
 }
 
-/// How it has changed who of a channel's members is online, since it was last told. Members who don't share that are never among them.
+/// How the online members of a channel have changed since the last signal. Members who don't share their presence are never included.
 public struct PresenceChange: Codable, Hashable, Sendable {
-    /// Members who are online now.
+    /// The number of members online now.
     public var onlineCount: Int
-    /// Who is online since, at most ``Limits/watcherNames``.
+    /// Members who came online since, at most ``Limits/watcherNames``.
     public var online: [UserID]
-    /// Who isn't any more, at most as many.
+    /// Members who went offline, at most as many.
     public var offline: [UserID]
-    /// Whether these are all. If not, a client that shows who is online asks again.
+    /// Whether these are all. If not, a client that shows who is online re-fetches it.
     public var isWhole: Bool
 
     // derived: init
@@ -145,11 +145,11 @@ public struct PresenceChange: Codable, Hashable, Sendable {
     }
 }
 
-/// How far some members of a channel have read, since it was last told. A position that is older than a known one is out of date.
+/// Read positions of a channel's members that have changed since the last signal. A position older than the known one is out of date.
 public struct ReadUpdate: Codable, Hashable, Sendable {
-    /// Those who have read further, at most ``Limits/readersPerSignal``.
+    /// Members who have read further, at most ``Limits/readersPerSignal``.
     public var readers: [ReadPosition]
-    /// Whether these are all. If not, a client that shows who has read asks for them (`reading.listReaders`).
+    /// Whether these are all. If not, a client that shows who has read fetches them (`reading.listReaders`).
     public var isWhole: Bool
 
     // derived: init
@@ -160,11 +160,11 @@ public struct ReadUpdate: Codable, Hashable, Sendable {
     }
 }
 
-/// What is shown of some users of a channel, since it was last told. An older version than a known one is out of date.
+/// Users of a channel whose displayed profile has changed since the last signal. A version older than the known one is out of date.
 public struct UsersChange: Codable, Hashable, Sendable {
-    /// Whose name or picture has changed, at most ``Limits/usersPerSignal``.
+    /// Users whose name or picture has changed, at most ``Limits/usersPerSignal``.
     public var users: [UserSummary]
-    /// Whether these are all. If not, a client asks about those whom it shows (`user.listChanged`).
+    /// Whether these are all. If not, a client fetches those that it shows (`user.listChanged`).
     public var isWhole: Bool
 
     // derived: init
@@ -175,9 +175,9 @@ public struct UsersChange: Codable, Hashable, Sendable {
     }
 }
 
-/// What an app tells those who watch a channel: that a game's turn has passed, say. Nothing of it is kept.
+/// An app's own signal to a channel's watchers, for example that a game's turn has passed. It isn't stored.
 public struct CustomSignal: Codable, Hashable, Sendable {
-    /// The app's own name for what it tells, 1 to 128 characters.
+    /// The app's own name for the kind of signal, 1 to 128 characters.
     public var type: String
     /// A JSON object of up to ``Limits/signalSizeBytes``.
     public var metadata: JSONValue?

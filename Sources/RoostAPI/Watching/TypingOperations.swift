@@ -1,9 +1,10 @@
-/// Tells the channel's other members, and who watches it, that the caller types (SB-02). It ends with ``StopTyping``, with the
-/// membership, or ``Limits/typingSeconds`` after the last call; a client that goes on typing calls again every few seconds.
+/// Notifies the channel's other members and its watchers that the caller is typing (SB-02). It ends with ``StopTyping``, with the
+/// membership, or ``Limits/typingSeconds`` after the last call; while typing continues, a client calls again every few seconds.
 ///
-/// It needs the right to send: who is muted can't type either. In a channel of more than ``Limits/largeChannelMembers`` only watchers are told.
-/// - Throws: Those of `message.send` that concern the caller's right, as `not_member`, `muted`, `frozen`; `feature_disabled` if the policy has no `typingEvents`;
-///   `rate_limited` for more than ``Limits/signalsPerSecond`` a second.
+/// It requires the right to send, so muted members can't do it. In a channel of more than ``Limits/largeChannelMembers`` members only
+/// watchers are notified.
+/// - Throws: The errors of `message.send` about the caller's rights, such as `not_member`, `muted`, `frozen`; `feature_disabled` if the
+///   policy has no `typingEvents`; `rate_limited` for more than ``Limits/signalsPerSecond`` per second.
 public struct StartTyping: Operation {
     public typealias Response = Done
     public static let name = "typing.start"
@@ -37,8 +38,9 @@ extension StartTyping: PlainReadable {
     }
 }
 
-/// Tells that the caller doesn't type any more. Does nothing if they don't. A client calls it when its user has sent a message, too.
-/// - Throws: `rate_limited` for more than ``Limits/signalsPerSecond`` a second.
+/// Notifies the channel that the caller has stopped typing. Does nothing if they weren't typing. Clients also call it when the user has
+/// sent a message.
+/// - Throws: `rate_limited` for more than ``Limits/signalsPerSecond`` per second.
 public struct StopTyping: Operation {
     public typealias Response = Done
     public static let name = "typing.stop"
@@ -71,11 +73,11 @@ extension StopTyping: PlainReadable {
     }
 }
 
-/// Tells those who watch a channel something in passing, of a kind of the app's own, the sender's other connections included. Nothing is
-/// stored, and who isn't watching at this moment never learns of it.
+/// Sends an app's own signal to a channel's watchers, including the sender's other connections. Nothing is stored, and users who aren't
+/// watching at that moment never receive it.
 ///
-/// - Throws: `rate_limited` for more than ``Limits/signalsPerSecond`` a second of one user, `limit_exceeded` for more than
-///   ``Limits/signalSizeBytes``, and those of `message.send` that concern the caller's right.
+/// - Throws: `rate_limited` for more than ``Limits/signalsPerSecond`` per second by one user, `limit_exceeded` for more than
+///   ``Limits/signalSizeBytes``, and the errors of `message.send` about the caller's rights.
 public struct SendSignal: Operation {
     public typealias Response = Done
     public static let name = "signal.send"
@@ -87,7 +89,7 @@ public struct SendSignal: Operation {
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
-    /// The app's own name for it, 1 to 128 characters.
+    /// The app's own name for the kind of signal, 1 to 128 characters.
     public var type: String
     /// A JSON object of up to 4,000 bytes.
     public var metadata: JSONValue?
@@ -104,7 +106,7 @@ public struct SendSignal: Operation {
         try channel.validate(field: "channel")
         guard !type.isEmpty else { throw .invalidArgument("type", "must not be empty") }
         try Limits.check(type, length: Limits.customTypeLength, field: "type")
-        // First, so that the refusal of what is beyond both limits names the one that holds here.
+        // Checked first, so that an error for metadata beyond both limits names the limit that applies here.
         guard metadata.map({ $0.sizeBytes <= Limits.signalSizeBytes }) ?? true else {
             throw .limitExceeded("metadata", limit: Limits.signalSizeBytes, unit: "bytes")
         }

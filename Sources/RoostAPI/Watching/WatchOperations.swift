@@ -1,9 +1,9 @@
-/// Watches a channel on this connection, and answers with its state (ST-01, ST-05). Watching again answers with the current state.
+/// Watches a channel on this connection and returns its state (ST-01, ST-05). Watching again returns the current state.
 ///
-/// A member gets the channel's durable events without watching; a watched channel's events are marked `watching: true`.
-/// With ``create`` it makes the channel if there is none of that id: one call to make, query and watch it.
-/// - Throws: `not_connected` over HTTP, which has no connection that could watch (ST-02); `limit_exceeded` where the connection would watch more than
-///   ``Limits/watchedChannels``; those of `channel.create` where it creates.
+/// A member gets the channel's durable events without watching; a watched channel's events are marked `watching: true`. With ``create`` it
+/// creates the channel if there is none of that id: one call to create, query and watch it.
+/// - Throws: `not_connected` over HTTP, which has no connection to watch on (ST-02); `limit_exceeded` if the connection would watch more
+///   than ``Limits/watchedChannels``; the errors of `channel.create` if it creates.
 public struct WatchChannel: Operation {
     public typealias Response = WatchedChannel
     public static let name = "channel.watch"
@@ -15,13 +15,13 @@ public struct WatchChannel: Operation {
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
-    /// The number of newest messages in the answer: 1 to 100, 30 when left out. With 0 it has no members and watchers either, but their numbers:
-    /// for a client that has the channel already.
+    /// The number of newest messages in the response: 1 to 100, 30 when left out. With 0 the response also omits members and watchers,
+    /// except for their numbers: for a client that already has the channel.
     public var limit: Int?
-    /// The most watchers in the answer: 0 to 300, 30 when left out (ST-11). Their number is in it in any case.
+    /// The most watchers in the response: 0 to 300, 30 when left out (ST-11). It always has their number.
     public var watchersLimit: Int?
-    /// What the channel is created with if there is none: the fields of `channel.create` without `channel` and `idempotencyKey`. Its type is that of an id
-    /// `type:id`, if it gives none and there is such a type; of any other id with a colon all is the channel's own.
+    /// How to create the channel if there is none: the fields of `channel.create` without `channel` and `idempotencyKey`. If no type is
+    /// given and the id is `type:id` with an existing type, that type is used; any other id with a colon is entirely the channel's own.
     public var create: CreateChannel?
 
     // derived: init
@@ -67,10 +67,10 @@ extension WatchChannel: PlainReadable {
 
 /// Returns channels by filters, as ``QueryChannels`` does, and watches those of the page on this connection: no further call is needed (ST-09).
 ///
-/// Channels that the caller may find and not watch are returned all the same: their `ownCapabilities` lack `channel.watch`. One that changes while the
-/// server searches is returned as it is when its watch begins, at the place where it was found, or left out if the query doesn't find it any more.
-/// - Throws: `not_connected` over HTTP; `limit_exceeded` where the connection could come to watch more than ``Limits/watchedChannels``; those of
-///   `channel.query`.
+/// Channels that the caller may find but not watch are returned too: their `ownCapabilities` lack `channel.watch`. A channel that changes
+/// during the search is returned as it is when its watch begins, at the position where it was found, or left out if the query no longer
+/// matches it.
+/// - Throws: `not_connected` over HTTP; `limit_exceeded` if the connection could exceed ``Limits/watchedChannels``; the errors of `channel.query`.
 public struct QueryAndWatchChannels: Operation {
     public typealias Response = Page<ChannelView>
     public static let name = "channel.queryAndWatch"
@@ -125,7 +125,7 @@ extension UnwatchChannel: PlainReadable {
     }
 }
 
-/// Connected users who watch a channel, members or not, paged (ST-06, ST-12). Who began to watch first comes first.
+/// Connected users watching a channel, members or not, paged (ST-06, ST-12). The earliest watchers come first.
 ///
 /// - Throws: `limit_exceeded` for a limit above ``Limits/watcherPage`` or an offset above ``Limits/watcherOffset``.
 public struct ListWatchers: Operation {
@@ -140,7 +140,7 @@ public struct ListWatchers: Operation {
     public var channel: ChannelID
     /// 1 to 300, 30 when left out.
     public var limit: Int?
-    /// How many watchers come before the page: 0 to 10,000, 0 when left out.
+    /// The number of watchers to skip: 0 to 10,000, 0 when left out.
     public var offset: Int?
 
     // derived: init
@@ -164,7 +164,7 @@ public struct ListWatchers: Operation {
 public struct WatcherPage: Codable, Hashable, Sendable {
     /// In the order in which they began to watch; over several nodes, node by node.
     public var watchers: [UserSummary]
-    /// All connected users who watch the channel.
+    /// The number of all connected users watching the channel.
     public var watcherCount: Int
 
     // derived: init
@@ -185,25 +185,25 @@ extension WatcherPage: WireWritable {
     }
 }
 
-/// A channel's state, as the answer to a watch gives it (ST-05).
+/// A channel's state, as returned by a watch (ST-05).
 public struct WatchedChannel: Codable, Hashable, Sendable {
     /// The policy of the channel.
     public var config: ChannelPolicy
     /// The channel itself.
     public var channel: Channel
-    /// The caller's membership; absent when the caller isn't and never was a member.
+    /// The caller's membership; absent if the caller isn't and never was a member.
     public var membership: Membership?
-    /// Members with a connection at this moment, without those who don't share their presence.
+    /// The number of members currently connected, without those who don't share their presence.
     public var online: Int
-    /// Connected users who watch the channel, members or not, the caller included (D-23), without those who don't share their presence.
+    /// The number of connected users watching the channel, members or not, including the caller (D-23), without those who don't share their presence.
     public var watcherCount: Int
-    /// Some of the watchers by id: as many as were asked for, unless their profiles would be more than 1,048,576 bytes.
+    /// Some of the watchers by id: as many as requested, unless their profiles would exceed 1,048,576 bytes.
     public var watchers: [String: User]
     /// Some of the members by id, at most 30; the rest with `member.list`.
     public var members: [String: Member]
-    /// What lists show of those members, each once, in the order of their ids. Absent where there are none.
+    /// Summaries of those members, each once, ordered by id. Absent if there are none.
     public var users: [UserSummary]?
-    /// How far those members have read (D-22), of those who share it, and always of the caller. Empty if the caller may not read.
+    /// How far those members have read (D-22), if they share it, and always the caller. Empty if the caller may not read.
     public var read: [String: ReadState]
     /// The newest messages.
     public var messages: MessagePage
@@ -258,11 +258,11 @@ public struct ReadState: Codable, Hashable, Sendable {
     public var lastReadMessageId: MessageID?
     /// When the member last marked something as read.
     public var lastReadAt: Timestamp?
-    /// Messages that the member hasn't read.
+    /// The member's number of unread messages.
     public var unreadCount: Int
-    /// The seq up to which messages have reached a device of theirs (``ReadPosition/deliveredSeq``).
+    /// The seq up to which messages have reached one of the member's devices (``ReadPosition/deliveredSeq``).
     public var deliveredSeq: Seq?
-    /// When they have told so.
+    /// When that was reported.
     public var lastDeliveredAt: Timestamp?
 
     // derived: init
@@ -295,6 +295,6 @@ extension ReadState: WireWritable {
 }
 
 extension PlainJSON {
-    /// Passes `null`. What a channel is created with is left to Foundation.
+    /// Reads `null`. The values for creating a channel are left to Foundation.
     mutating func read(into place: inout CreateChannel?) -> Bool { read(into: &place) { _ in nil } }
 }
