@@ -12,31 +12,31 @@ public struct AppOptions: Codable, Hashable, Sendable {
     public var isMentionAllEnabled: Bool = true  // wire: may be absent
     /// The most users that one message may mention by name: 1 to 30 (MN-01, D-25).
     public var mentionsPerMessage: Int = 30  // wire: may be absent
-    /// How many users one message tells with `mention.received`, with all of its edits; the others are mentioned all the same. 0 to 30 (SB-45, D-25).
+    /// The most users notified by `mention.received` for one message, including all of its edits; others are still mentioned. 0 to 30 (SB-45, D-25).
     public var mentionNotifyCap: Int = 30  // wire: may be absent
 
-    /// How many seconds after its deletion a message can be undeleted, for which its content is kept; 0, the default, for not at all. At most 30 days.
+    /// For how many seconds a deleted message's content is kept and it can be undeleted; 0, the default, for not at all. At most 30 days.
     public var undeletionSeconds: Int = 0  // wire: may be absent
-    /// For how many seconds operators can read what a message said before an edit; 0, the default, for not at all. At most a year.
+    /// For how many seconds operators can read a message's content from before an edit; 0, the default, for not at all. At most a year.
     public var versionSeconds: Int = 0  // wire: may be absent
     /// Which messages are pushed at all (MN-22, D-20).
     public var pushLevel: PushLevel = .all  // wire: may be absent
 
     /// Which messages are pushed to members who aren't connected.
     public enum PushLevel: String, Codable, CaseIterable, Sendable, WireEnumeration {
-        /// Each that counts as unread.
+        /// Every message that counts as unread.
         case all
-        /// Those that mention a member, by name or with the whole channel, to that member; and those whose sender says `force`.
+        /// Messages that mention a member, by name or with the whole channel, to that member; and those sent with `force`.
         case mentionsOnly
-        /// None, whatever its sender says.
+        /// None, whatever the sender's option.
         case none
     }
 
-    /// How to treat a name or id that can be mistaken for another one: a Cyrillic `а` for an `a`, say.
+    /// How to treat a name or id that can be mistaken for another one, such as a Cyrillic `а` for an `a`.
     public enum ConfusableNames: String, Codable, CaseIterable, Sendable, WireEnumeration {
         case allowed
-        /// Refused with `already_exists`: ids and names of users and ids of channels among all of them, names of channels among those that
-        /// everyone finds.
+        /// Refused with `already_exists`: users' ids and names and channels' ids are compared with all others, channels' names with those
+        /// of channels that everyone can find.
         case refused
     }
 
@@ -85,7 +85,7 @@ public struct AppOptions: Codable, Hashable, Sendable {
         guard seconds <= max else { throw .limitExceeded(field, limit: max, unit: "seconds") }
     }
 
-    /// Throws when a number is outside its limits.
+    /// Throws if a number is outside its limits.
     public func validate() throws(RoostError) {
         guard channelsPerUser >= 1 else { throw .invalidArgument("channelsPerUser", "must be 1 or more") }
         guard channelsPerUser <= Limits.channelsPerUserMax else {
@@ -116,7 +116,7 @@ public struct AppConfiguration: Codable, Hashable, Sendable {
     public var limits: [String: Int]
     /// The roles in channels: the built-in ones and the app's own.
     public var roles: [RoleDefinition]
-    /// What becomes of messages' `targetLanguages` (SB-38).
+    /// How messages' `targetLanguages` are handled (SB-38).
     public var translation: TranslationStatus = .unavailable  // wire: may be absent
 
     // derived: init

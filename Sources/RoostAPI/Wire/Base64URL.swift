@@ -2,7 +2,7 @@ package import Foundation
 
 /// Base 64 with the alphabet for URLs and without padding (RFC 4648 §5), in its one canonical form.
 package enum Base64URL {
-    /// The bytes that a text is written for; nil for anything but their canonical form.
+    /// Decodes a text; nil unless it is in canonical form.
     package static func decode(_ text: some Collection<UInt8>) -> Data? {
         var standard: [UInt8] = []
         standard.reserveCapacity(text.count + 3)
@@ -15,12 +15,12 @@ package enum Base64URL {
             }
         }
         while standard.count % 4 != 0 { standard.append(UInt8(ascii: "=")) }
-        // Foundation takes unused bits that aren't 0: what it would write itself is the one canonical form.
+        // Foundation accepts unused bits that aren't 0: only the text that it would write itself is canonical.
         guard let data = Data(base64Encoded: Data(standard)), data.base64EncodedData().elementsEqual(standard) else { return nil }
         return data
     }
 
-    /// Bytes as text: four characters for each three of them, and two or three for what is left.
+    /// Encodes bytes: four characters for every three bytes, and two or three for the rest.
     package static func encode(_ data: Data) -> String {
         var text = data.base64EncodedData()
         while text.last == UInt8(ascii: "=") { text.removeLast() }

@@ -1,4 +1,4 @@
-/// A scheduled effect that failed so often that it isn't retried. Its payload isn't shown.
+/// A scheduled effect that failed too often to be retried. Its payload isn't shown.
 public struct DeadEffect: Codable, Hashable, Sendable {
     /// The kind of the effect: `idempotencyKeys.expire`.
     public var kind: String
@@ -6,7 +6,7 @@ public struct DeadEffect: Codable, Hashable, Sendable {
     public var key: String
     /// The number of attempts.
     public var attempts: Int
-    /// The code of its last error; `timeout` or `never_ended` if it didn't end; the name of an error that has no code.
+    /// The code of its last error; `timeout` or `never_ended` if it didn't end; an error's name if it has no code.
     public var failureCode: String
     /// When it was given up.
     public var deadAt: Timestamp
@@ -35,7 +35,7 @@ extension DeadEffect: WireWritable {
     }
 }
 
-/// Returns effects that failed for good, the latest first.
+/// Returns permanently failed effects, the latest first.
 public struct ListDeadEffects: Operation {
     public typealias Response = Page<DeadEffect>
     public static let name = "effect.listDead"
@@ -62,8 +62,8 @@ public struct ListDeadEffects: Operation {
     }
 }
 
-/// Makes a dead effect due now, with as many attempts as a new one. One that isn't dead is waiting already, and stays unchanged: so a retry
-/// can be repeated.
+/// Makes a dead effect due now, with as many attempts as a new one. An effect that isn't dead is already waiting and stays unchanged, so
+/// this call can safely be repeated.
 ///
 /// - Throws: `not_found` for an effect that doesn't exist: it was never requested, or has run.
 public struct RetryEffect: Operation {

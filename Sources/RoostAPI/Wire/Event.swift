@@ -1,4 +1,4 @@
-/// The stream that an event belongs to. Each has a counter of its own, and every durable change takes the next value.
+/// The stream that an event belongs to. Each has its own counter, and every durable change takes the next value.
 public enum StreamID: Hashable, Sendable, Codable, SchemaDescribed, CustomStringConvertible {
     /// Changes for every member of the channel.
     case channel(ChannelID)
@@ -57,7 +57,7 @@ public enum EventKind: String, Codable, CaseIterable, Sendable, WireEnumeration 
     case messageUndeleted = "message.undeleted"
     /// To all devices of the user who has deleted messages for themselves.
     case messageDeletedForMe = "message.deletedForMe"
-    /// To a user whom a message mentions by name, newly: the membership has `mentionSeq` and `mentionMessage` (SB-45).
+    /// To a user newly mentioned by name: the membership has `mentionSeq` and `mentionMessage` (SB-45).
     case mentionReceived = "mention.received"
     /// A channel was created, to its first members.
     case channelCreated = "channel.created"
@@ -113,24 +113,23 @@ public enum EventKind: String, Codable, CaseIterable, Sendable, WireEnumeration 
     case userUpdated = "user.updated"
     /// To all devices of a user: the preferences changed.
     case preferencesUpdated = "preferences.updated"
-    /// To all devices of a user: what they have begun to write in a channel changed, or was removed.
+    /// To all devices of a user: their draft in a channel changed or was removed.
     case draftUpdated = "draft.updated"
-    /// Several changes in one event, from `after` up to `seq`: what a node sends for events that didn't reach it.
+    /// Several changes in one event, from `after` up to `seq`: sent by a node in place of events that didn't reach it.
     case changes = "stream.changes"
 }
 
-/// A committed change, as clients see it: its stream, its position there, and the rows after the change. On a socket it comes as an
-/// ``EventFrame``.
+/// A committed change, as clients see it: its stream, its position there, and the rows after the change. On a socket it is sent as an ``EventFrame``.
 ///
-/// Applying an event is an upsert of its rows, so applying one twice changes nothing. On a stream an event follows the one before it
-/// without a hole; a client that finds one missing asks for the changes after its own position. There is no order between two streams.
+/// Applying an event is an upsert of its rows, so applying one twice changes nothing. Events of a stream follow each other without gaps; a
+/// client that detects a gap requests the changes after its own position. There is no order between two streams.
 public struct Event: Codable, Hashable, Sendable {
     /// What happened.
     public typealias Kind = EventKind
 
     /// What happened.
     public var kind: Kind  // wire: "event"
-    /// The stream that it is of.
+    /// The event's stream.
     public var stream: StreamID
     /// Its position there.
     public var seq: Seq

@@ -28,13 +28,13 @@ public struct ExplainPermission: Operation {
     }
 }
 
-/// An answer of the permission table.
+/// A result of the permission table.
 public struct PermissionExplanation: Codable, Hashable, Sendable {
-    /// What was asked about.
+    /// The permission asked about.
     public var permission: Permission
-    /// Whether the user may do it at this moment.
+    /// Whether the user may currently do it.
     public var isAllowed: Bool
-    /// The refusal that the operation would give: its code, its rule, and its end if it has one.
+    /// The error that the operation would throw: its code, its rule, and when it ends, if it does.
     public var refusal: RoostError?
 
     // derived: init

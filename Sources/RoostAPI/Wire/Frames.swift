@@ -1,12 +1,12 @@
-/// The first frame of a client, which identifies it, unless the upgrade request had an Authorization header.
+/// A client's first frame, which authenticates it unless the upgrade request had an Authorization header.
 public struct AuthenticateFrame: Codable, Hashable, Sendable {
     /// The content of an `authenticate` frame.
     public struct Credentials: Codable, Hashable, Sendable {
-        /// The signed token. It travels here or in the Authorization header, never in the URL.
+        /// The signed token. It is sent here or in the Authorization header, never in the URL.
         public var token: String
         /// The client's name and version: `roost-swift/0.1.0`. The server doesn't use it.
         public var client: String?
-        /// The device, for the list of its user's devices. Nil for a connection that belongs to none.
+        /// The device, for the list of its user's devices. Nil for a connection without a device.
         public var device: DeviceDescription?
         // derived: init
         /// Creates a value with these fields. Those that are left out have their defaults.
@@ -24,17 +24,17 @@ public struct AuthenticateFrame: Codable, Hashable, Sendable {
     }
 }
 
-/// The server's answer to an authentication that succeeded.
+/// The server's response to a successful authentication.
 public struct WelcomeFrame: Codable, Hashable, Sendable {
     /// The content of a `welcome` frame.
     public struct Welcome: Codable, Hashable, Sendable {
-        /// Whom the token is for.
+        /// The token's user.
         public var user: UserID
         /// The user's role in the app.
         public var role: AppRole
         /// The number of this connection on its node.
         public var connection: Int64
-        /// Names the server's data for good, also after a backup is restored: what a client couldn't send yet may be sent to it.
+        /// Permanently identifies the server's data, even after a backup is restored: a client may send it the calls it has queued.
         public var server: String
         /// Changes when a backup is restored. A client with another epoch discards its cache and starts over.
         public var epoch: String
@@ -42,9 +42,9 @@ public struct WelcomeFrame: Codable, Hashable, Sendable {
         public var version: String
         /// The server's clock.
         public var now: Timestamp
-        /// When the token ends; the socket is then closed with `CloseCode.tokenExpired`.
+        /// When the token expires; the socket is then closed with `CloseCode.tokenExpired`.
         public var tokenExpiresAt: Timestamp
-        /// How often the server pings, in seconds. A client that hears nothing for twice that long should reconnect.
+        /// How often the server pings, in seconds. A client that receives nothing for twice that long should reconnect.
         public var pingIntervalSeconds: Int
 
         // derived: init
@@ -73,9 +73,9 @@ public struct WelcomeFrame: Codable, Hashable, Sendable {
 
 /// A call of an operation over a socket.
 public struct CallFrame<Call: Operation>: Encodable, Sendable {
-    /// Chosen by the client, given back with the reply; unique among the calls under way on this socket.
+    /// Chosen by the client and returned with the reply; unique among the pending calls of this socket.
     public var call: Int64
-    /// Has the server do nothing again if it did this with the same key. For operations that take one.
+    /// Deduplicates retries: the server doesn't repeat a change that it made with the same key. For operations that take one.
     public var key: IdempotencyKey?
     /// The operation with its fields.
     public var with: Call
@@ -105,7 +105,7 @@ public struct ClosingFrame: Codable, Hashable, Sendable {
     public struct Closing: Codable, Hashable, Sendable {
         /// Why, in English.
         public var reason: String
-        /// How long a client should wait before it connects again.
+        /// How long a client should wait before reconnecting.
         public var retryAfterMilliseconds: Int64
         // derived: init
         /// Creates a value with these fields.
@@ -125,7 +125,7 @@ public struct ClosingFrame: Codable, Hashable, Sendable {
 public struct UnwatchedFrame: Codable, Hashable, Sendable {
     /// The content of an `unwatched` frame.
     public struct Unwatched: Codable, Hashable, Sendable {
-        /// The channel that isn't watched any more.
+        /// The channel that is no longer watched.
         public var channel: ChannelID
         // derived: init
         /// Creates a value with these fields.
@@ -156,12 +156,12 @@ extension UnwatchedFrame: WireWritable {
     }
 }
 
-/// Announces that this connection doesn't read a channel any more, since its user has marked messages as unread, on any device, or may not read it any more
-/// (AM-46).
+/// Announces that this connection no longer reads a channel, because its user has marked messages as unread on any device, or may no longer
+/// read the channel (AM-46).
 public struct ReadingEndedFrame: Codable, Hashable, Sendable {
     /// The content of a `readingEnded` frame.
     public struct ReadingEnded: Codable, Hashable, Sendable {
-        /// The channel that isn't read any more.
+        /// The channel that is no longer read.
         public var channel: ChannelID
         // derived: init
         /// Creates a value with these fields.
@@ -192,7 +192,7 @@ extension ReadingEndedFrame: WireWritable {
     }
 }
 
-/// The codes with which Roost closes a WebSocket, beside those of RFC 6455.
+/// The codes with which Roost closes a WebSocket, in addition to those of RFC 6455.
 public enum CloseCode: UInt16, CaseIterable, Sendable {
     /// The server is shutting down; reconnect as the `closing` frame said (RFC 6455's registry: service restart).
     case restart = 1012
@@ -206,12 +206,12 @@ public enum CloseCode: UInt16, CaseIterable, Sendable {
     case tokenRevoked = 4004
     /// The user is deactivated: no token works until an admin reactivates them. Don't reconnect until the app is asked to.
     case userDeactivated = 4005
-    /// The client left too much unread. Reconnect and resume: nothing is lost.
+    /// The client's backlog exceeded its budget. Reconnect and resume: nothing is lost.
     case resume = 4008
     /// The server can't take the connection now: it is overloaded or shutting down. Reconnect later.
     case tryAgainLater = 4029
 
-    /// The meaning of the code and what a client does then, in a few words.
+    /// The meaning of the code and what a client should do, in a few words.
     public var meaning: String {
         switch self {
         case .restart: "The server restarts. Reconnect when the closing frame said, and resume."

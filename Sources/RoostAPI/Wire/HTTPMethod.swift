@@ -1,4 +1,4 @@
-/// The methods of HTTP that operations use.
+/// The HTTP methods that operations use.
 public enum HTTPMethod: String, Sendable {
     case get = "GET"
     case post = "POST"

@@ -1,18 +1,18 @@
-/// A client's name for one change, so that repeating the call after a lost answer does nothing again.
+/// A client's key for one change: it deduplicates a retry after a lost response.
 ///
-/// It is a UUID of version 7 (RFC 9562), made right before the change is first sent: its first 48 bits are the time. The server keeps it for
-/// ``Limits/idempotencyKeyHours``, and refuses one that is older, of which it can't know whether the change was made.
+/// It is a UUID of version 7 (RFC 9562), generated right before the change is first sent: its first 48 bits are the time. The server keeps
+/// it for ``Limits/idempotencyKeyHours``, and refuses older keys, since it can't know whether their changes were made.
 public struct IdempotencyKey: Hashable, Sendable, CustomStringConvertible {
-    /// The text, in small letters.
+    /// The text, in lowercase.
     public let rawValue: String
-    /// When the client says that it made the key.
+    /// When the key was generated, by the client's account.
     public let madeAt: Timestamp
-    /// Where the key stood in the request, for refusals.
+    /// The key's place in the request, for errors.
     public let field: String
 
     public var description: String { rawValue }
 
-    /// The place of a key in a socket's frame.
+    /// The member that holds a key in a socket's frame.
     public static let member = "key"
     /// The regular expression of a key, for the API description.
     public static let pattern = "^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-7[0-9a-fA-F]{3}-[89abAB][0-9a-fA-F]{3}-[0-9a-fA-F]{12}$"
@@ -41,11 +41,11 @@ public struct IdempotencyKey: Hashable, Sendable, CustomStringConvertible {
         self.field = field
     }
 
-    /// Makes a key.
+    /// Generates a key.
     ///
     /// - Parameters:
-    ///   - time: Now, by the server's clock as the client knows it.
-    ///   - random: Of its bits, 62 tell keys of one millisecond apart.
+    ///   - time: Now, by the client's estimate of the server's clock.
+    ///   - random: 62 of its bits distinguish keys of the same millisecond.
     public init(madeAt time: Timestamp, random: UInt64) {
         func digits(_ value: UInt64, _ count: Int) -> String {
             let text = String(value, radix: 16)

@@ -1,6 +1,6 @@
-/// JSON text under construction, with the primitives that write everything on the wire.
+/// A buffer of JSON text, with the primitives that write everything on the wire.
 ///
-/// A value type, so that writing to it costs no check for exclusive access: a delivery to a thousand sockets begins here.
+/// A value type, so writing to it costs no check for exclusive access: a delivery to a thousand sockets begins here.
 public struct JSONBytes: Sendable {
     /// The text so far, in UTF-8.
     public private(set) var bytes: [UInt8] = []
@@ -9,7 +9,7 @@ public struct JSONBytes: Sendable {
     /// Whether a value couldn't be expressed in JSON.
     package private(set) var isUnwritable = false
 
-    /// An empty text, with room for some bytes.
+    /// Creates an empty text with room for some bytes.
     public init(capacity: Int = 256) { bytes.reserveCapacity(capacity) }
 
     // MARK: Structure
@@ -62,14 +62,14 @@ public struct JSONBytes: Sendable {
 
     // MARK: Values
 
-    /// Text that is JSON already.
+    /// Text that is already JSON.
     public mutating func raw(_ text: StaticString) {
         text.withUTF8Buffer { bytes.append(contentsOf: $0) }
     }
 
     /// The value `null`.
     public mutating func null() { raw("null") }
-    /// A truth value.
+    /// A Boolean.
     public mutating func boolean(_ value: Bool) { raw(value ? "true" : "false") }
 
     /// A whole number.
@@ -78,7 +78,7 @@ public struct JSONBytes: Sendable {
         digits(UInt64(value.magnitude), width: 1)
     }
 
-    /// Decimal digits, with zeros in front up to a width.
+    /// Decimal digits, padded with leading zeros to a width.
     mutating func digits(_ value: UInt64, width: Int) {
         var rest = value
         var reversed: (UInt64, UInt64, UInt64) = (0, 0, 0)
@@ -95,10 +95,9 @@ public struct JSONBytes: Sendable {
         }
     }
 
-    /// A short text that is JSON already, put together before it is appended: each piece that is appended by itself costs as much as a
-    /// copy of the whole.
+    /// A short text that is already JSON, assembled before it is appended: appending a single piece costs as much as copying the whole.
     ///
-    /// - Parameter capacity: The most bytes that the body puts.
+    /// - Parameter capacity: The most bytes that the body writes.
     mutating func ascii(capacity: Int, _ body: (inout ShortText) -> Void) {
         withUnsafeTemporaryAllocation(of: UInt8.self, capacity: capacity) { buffer in
             var text = ShortText(buffer)
@@ -107,7 +106,7 @@ public struct JSONBytes: Sendable {
         }
     }
 
-    /// A number. JSON has neither infinity nor NaN: such a one makes ``isUnwritable`` true.
+    /// A number. JSON has neither infinity nor NaN: these set ``isUnwritable``.
     mutating func number(_ value: Double) {
         guard value.isFinite else {
             isUnwritable = true
@@ -136,7 +135,7 @@ public struct JSONBytes: Sendable {
         bytes.append(UInt8(ascii: "\""))
     }
 
-    /// The bytes that ``string(_:)`` writes for a text: a control character takes six.
+    /// The number of bytes that ``string(_:)`` writes for a text: a control character takes six.
     public static func sizeBytes(of value: String) -> Int {
         var value = value
         return value.withUTF8 { utf8 in
@@ -152,11 +151,11 @@ public struct JSONBytes: Sendable {
         }
     }
 
-    /// Returns the place of the first byte that needs an escape, or the end. Most texts have none: eight bytes are looked at together.
+    /// Returns the index of the first byte that needs an escape, or the end. Most texts have none, so eight bytes are checked at a time.
     private static func firstEscaped(in utf8: UnsafeBufferPointer<UInt8>, from start: Int) -> Int {
         func needsEscape(_ byte: UInt8) -> Bool { byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") }
         let (ones, highs): (UInt64, UInt64) = (0x0101_0101_0101_0101, 0x8080_8080_8080_8080)
-        // The high bit of each byte that is below a bound of at most 0x80, and maybe of further ones above such a byte.
+        // The high bit of each byte below a bound of at most 0x80, and possibly of some bytes above such a byte.
         func below(_ bound: UInt64, _ word: UInt64) -> UInt64 { (word &- ones &* bound) & ~word & highs }
         let raw = UnsafeRawBufferPointer(utf8)
         var index = start
@@ -186,7 +185,7 @@ public struct JSONBytes: Sendable {
     }
 }
 
-/// A text in a buffer on the stack. What doesn't fit is left out.
+/// A text in a buffer on the stack. Anything that doesn't fit is left out.
 struct ShortText: ~Copyable {
     private let buffer: UnsafeMutableBufferPointer<UInt8>
     private var count = 0
@@ -208,7 +207,7 @@ struct ShortText: ~Copyable {
         count = buffer[count...].initialize(fromContentsOf: bytes)
     }
 
-    /// The last digits of a number that isn't negative, with zeros in front.
+    /// The last digits of a non-negative number, with leading zeros.
     mutating func digits(_ value: Int64, width: Int) {
         guard width <= buffer.count - count else { return }
         var rest = value
@@ -222,7 +221,7 @@ struct ShortText: ~Copyable {
     }
 }
 
-/// A model that is on the wire so often that it writes itself, without `Codable`: eight times faster (see docs/performance.md).
+/// A model so frequent on the wire that it writes itself without `Codable`, eight times faster (see docs/performance.md).
 ///
 /// The bytes are the same as those of its `Encodable` conformance; a test compares the two.
 public protocol WireWritable: Encodable {
@@ -231,7 +230,7 @@ public protocol WireWritable: Encodable {
 }
 
 extension JSONBytes {
-    /// A member of an object. One without a value is left out.
+    /// A member of an object, left out without a value.
     public mutating func member(_ name: StaticString, _ value: String?) {
         guard let value else { return }
         key(name)
@@ -287,7 +286,7 @@ extension JSONBytes {
         endObject()
     }
 
-    /// A member of an object that is always there: `null` without a value.
+    /// A member of an object that is always present: `null` without a value.
     public mutating func memberOrNull(_ name: StaticString, _ value: (some FixedWidthInteger)?) {
         key(name)
         if let value { integer(value) } else { null() }
@@ -308,7 +307,7 @@ extension JSONBytes {
         object(values)
     }
 
-    /// Lists of texts by their names, in the order of the names.
+    /// Lists of texts by name, sorted by name.
     public mutating func object(_ values: [String: [String]]) {
         beginObject()
         for (name, list) in values.sorted(by: { $0.key < $1.key }) {
@@ -331,7 +330,7 @@ extension JSONBytes {
     /// An array of models.
     public mutating func array(_ values: [some WireWritable]) {
         beginArray()
-        // A loop over the array itself would copy each value, with all that it holds.
+        // A loop over the array itself would copy each value with everything it holds.
         values.withUnsafeBufferPointer { values in
             let start = bytes.count
             for index in values.indices {
@@ -343,7 +342,7 @@ extension JSONBytes {
         endArray()
     }
 
-    /// Makes room for values that will probably be about as large as the first one. Otherwise the text grows by doubling, and is copied each time.
+    /// Reserves room for values that are probably about as large as the first one. Otherwise the text grows by doubling and is copied each time.
     private mutating func reserve(for count: Int, of sizeBytes: Int) {
         // The first one may also be larger than all others together.
         let expected = min(count * (sizeBytes + sizeBytes / 8), 64 << 10)
@@ -351,7 +350,7 @@ extension JSONBytes {
     }
 }
 
-/// A list of models is the answer of some operations.
+/// Some operations respond with a list of models.
 extension Array: WireWritable where Element: WireWritable {
     public func write(to json: inout JSONBytes) { json.array(self) }
 }

@@ -1,7 +1,7 @@
-/// Any JSON value: what an app keeps in `metadata`, which Roost stores and returns without interpreting it.
+/// Any JSON value, such as an app's `metadata`, which Roost stores and returns without interpreting it.
 ///
-/// Whole numbers keep all their digits up to 64 bits; other numbers are doubles. The order of an object's keys isn't kept: keys are
-/// written sorted, so that equal values have equal bytes.
+/// Whole numbers keep all their digits up to 64 bits; other numbers are doubles. The order of an object's keys isn't kept: keys are written
+/// sorted, so equal values have equal bytes.
 public enum JSONValue: Hashable, Sendable, Codable {
     /// `null`.
     case null
@@ -13,9 +13,9 @@ public enum JSONValue: Hashable, Sendable, Codable {
     case number(Double)
     /// A text.
     case string(String)
-    /// Values in their order.
+    /// Values in order.
     case array([JSONValue])
-    /// Values by their names.
+    /// Values by name.
     case object([String: JSONValue])
 
     public init(from decoder: any Decoder) throws {
@@ -58,7 +58,7 @@ public enum JSONValue: Hashable, Sendable, Codable {
         }
     }
 
-    /// Levels of nesting: 1 for a value without children.
+    /// The levels of nesting: 1 for a value without children.
     public var depth: Int {
         switch self {
         case .array(let values): 1 + (values.map(\.depth).max() ?? 0)
@@ -67,10 +67,10 @@ public enum JSONValue: Hashable, Sendable, Codable {
         }
     }
 
-    /// Bytes of the value written as JSON without white space.
+    /// The size in bytes of the value written as JSON without white space.
     public var sizeBytes: Int { (try? JSONWriter.bytes(of: self).count) ?? Int.max }
 
-    /// The value of that name in an object; nil if there is none, or it isn't an object.
+    /// The value of a name in an object; nil if there is none, or for other values.
     public subscript(key: String) -> JSONValue? {
         if case .object(let values) = self { values[key] } else { nil }
     }

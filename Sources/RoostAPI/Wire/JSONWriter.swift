@@ -1,9 +1,9 @@
 /// Writes any `Encodable` value as JSON, straight into bytes.
 ///
-/// It builds nothing in between, while Foundation's encoder makes a tree of objects first. The most frequent models write themselves
+/// It builds nothing in between, while Foundation's encoder first creates a tree of objects. The most frequent models write themselves
 /// (``WireWritable``). Reading is left to Foundation, which reports invalid input.
 ///
-/// Keys are in the order in which a value encodes them; there is no white space; floating point values that JSON can't express throw
+/// Keys are in the order in which a value encodes them, without white space; floating point values that JSON can't express throw
 /// `EncodingError.invalidValue`.
 public enum JSONWriter {
     /// The JSON text of a value in UTF-8.
@@ -32,7 +32,7 @@ extension JSONBytes {
     }
 }
 
-/// The output so far, and the objects and arrays that are still open.
+/// The output so far, and the objects and arrays still open.
 private final class JSONOutput {
     var json: JSONBytes
     /// The closing byte of each open object or array, outermost first.
@@ -45,7 +45,7 @@ private final class JSONOutput {
         closers.append(closer)
     }
 
-    /// Closes what was opened deeper than the given depth. A container doesn't know when its last value was written; the next write at a
+    /// Closes everything opened deeper than the given depth. A container doesn't know when its last value was written; the next write at a
     /// lower depth closes it.
     func close(to depth: Int) {
         while closers.count > depth, let closer = closers.popLast() { json.close(closer) }
@@ -73,7 +73,7 @@ private struct JSONEncoding: Encoder {
     }
 }
 
-/// The common part of the three kinds of containers: writing one value at the current place.
+/// The common part of the three kinds of containers: writing one value at the current position.
 private protocol JSONContainer {
     var output: JSONOutput { get }
     var depth: Int { get }

@@ -1,9 +1,9 @@
-/// Something a client can ask for: one value, with its route, its answer and the permission it needs.
+/// A request that a client can make: one value, with its route, its response and the permission it needs.
 ///
 /// The HTTP routes, the socket's calls, the SDK's calls, the OpenAPI document and the permission matrix all come from the table of these
 /// types. An operation's behaviour is one function in `RoostCore`, in the folder of the same name.
 public protocol Operation: Codable, Hashable, Sendable {
-    /// What the server answers with.
+    /// The server's response.
     associatedtype Response: Codable & Hashable & Sendable
 
     /// The name of the operation in a socket call: `message.send`.
@@ -12,19 +12,19 @@ public protocol Operation: Codable, Hashable, Sendable {
     static var method: HTTPMethod { get }
     /// The path, with its fields in braces: `/v1/channels/{channel}/messages`.
     static var path: String { get }
-    /// What its caller has to be allowed to do.
+    /// The permission that its caller needs.
     static var permission: Permission { get }
     /// One sentence for the API description.
     static var summary: String { get }
-    /// Whether it only reads: it then runs beside the writer and may not change anything.
+    /// Whether it only reads: it then runs in parallel to the writer and must not change anything.
     static var isReadOnly: Bool { get }
-    /// Whether it changes what the caller's connection gets or does, which ends with the connection: repeated on another one, it has to be carried
-    /// out again.
+    /// Whether it changes what the caller's connection receives or does. Its effect ends with the connection, so a retry on another one has
+    /// to be carried out again.
     static var isAboutConnection: Bool { get }
-    /// The operation's own field by which the server knows a repeated call. Nil for those that take an ``IdempotencyKey`` instead.
+    /// The operation's own field by which the server recognizes a retry. Nil for operations that take an ``IdempotencyKey`` instead.
     static var repeatField: String? { get }
 
-    /// Throws when a field is outside its limits. The SDK calls it before sending, the server before anything else.
+    /// Throws if a field is outside its limits. The SDK calls it before sending, the server before anything else.
     func validate() throws(RoostError)
 }
 
@@ -33,12 +33,13 @@ extension Operation {
     public static var isAboutConnection: Bool { false }
     public static var repeatField: String? { nil }
 
-    /// Whether a call may carry an ``IdempotencyKey``: it changes something that outlives the connection, and has no field of its own for that.
+    /// Whether a call may carry an ``IdempotencyKey``: it changes something that outlives the connection, and has no field of its own to
+    /// recognize a retry.
     public static var takesKey: Bool { !isReadOnly && !isAboutConnection && repeatField == nil }
 
     /// Throws `invalid_argument` if a call of the operation takes no key.
     ///
-    /// - Parameter field: Where the key stood.
+    /// - Parameter field: The key's place in the request.
     public static func requireTakingKey(field: String) throws(RoostError) {
         guard !isReadOnly else { throw .invalidArgument(field, "isn't taken by \(name), which changes nothing") }
         guard !isAboutConnection else {
@@ -48,7 +49,7 @@ extension Operation {
     }
 }
 
-/// The answer of an operation without a result.
+/// The response of an operation without a result.
 public struct Done: Codable, Hashable, Sendable {
     // derived: init
     /// Creates a value, which has no fields.

@@ -1,6 +1,6 @@
-/// Every operation that exists. The server serves these and no others; a test fails when a type conforms and isn't listed.
+/// The list of all operations. The server serves these and no others; a test fails if a conforming type isn't listed.
 public enum Operations {
-    /// All operations: the routes, the calls of a socket and the API description are made of it.
+    /// All operations: the routes, the calls of a socket and the API description are built from it.
     public static let all: [any Operation.Type] = [
         GetConfiguration.self, ListChannelTypes.self, PutChannelType.self, DeleteChannelType.self,
         ListRoles.self, PutRole.self, DeleteRole.self, ExplainPermission.self,

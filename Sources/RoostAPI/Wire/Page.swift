@@ -2,12 +2,11 @@
 public struct Page<Item: Codable & Hashable & Sendable>: Codable, Hashable, Sendable {
     /// The rows of the page.
     public var items: [Item]
-    /// Give it back to read the next page; absent on the last page. Opaque: don't read or build one.
+    /// The cursor of the next page; absent on the last page. Opaque: don't parse or build one.
     public var nextCursor: String?
-    /// Give it back to read the page before this one; absent on the first page, and for lists that go one way.
+    /// The cursor of the previous page; absent on the first page, and for lists that only go forward.
     public var previousCursor: String?
-    /// The users whom the items name by their ids alone, each once, in the order of their ids. Absent where there are none, and where the
-    /// items have their users.
+    /// The users that the items name only by id, each once, ordered by id. Absent if there are none, and if the items have their users.
     public var users: [UserSummary]?
 
     // derived: init

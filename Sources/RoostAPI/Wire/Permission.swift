@@ -1,18 +1,18 @@
-/// Something that a caller may be allowed to do (ledger §8.4). One table decides who has it; no handler decides by itself.
+/// Something that a caller may be allowed to do (ledger §8.4). One table decides who has it; handlers never decide.
 public enum Permission: String, Codable, CaseIterable, Sendable, WireEnumeration {
     /// Read the app's options, types and roles.
     case configRead = "config.read"
     /// Change them.
     case configManage = "config.manage"
-    /// See and retry background work that failed for good.
+    /// See and retry permanently failed background work.
     case effectManage = "effect.manage"
     /// Read profiles of users.
     case userRead = "user.read"
-    /// Change the own profile and preferences.
+    /// Change one's own profile and preferences.
     case userUpdateMe = "user.updateMe"
     /// Create, change and deactivate users, and revoke their tokens.
     case userManage = "user.manage"
-    /// Learn what changed in the streams that the caller follows.
+    /// Read changes of the streams that the caller follows.
     case streamRead = "stream.read"
     /// Create channels of a type.
     case channelCreate = "channel.create"
@@ -22,35 +22,35 @@ public enum Permission: String, Codable, CaseIterable, Sendable, WireEnumeration
     case channelWatch = "channel.watch"
     /// Change a channel's attributes.
     case channelUpdate = "channel.update"
-    /// Have a channel differ from its type.
+    /// Make a channel's policy differ from its type's.
     case channelUpdatePolicy = "channel.updatePolicy"
     /// Make a channel public or private.
     case channelSetPublic = "channel.setPublic"
     /// Delete a channel.
     case channelDelete = "channel.delete"
-    /// Freeze a channel, and end that.
+    /// Freeze and unfreeze a channel.
     case channelFreeze = "channel.freeze"
-    /// Silence a channel, and end that.
+    /// Silence a channel, and end the silence.
     case channelSilence = "channel.silence"
-    /// Limit a channel's messages in a time, and end that.
+    /// Set and remove a channel's rate limit.
     case channelSetRateLimit = "channel.setRateLimit"
-    /// Hide a channel from the own lists.
+    /// Hide a channel from one's own lists.
     case channelHide = "channel.hide"
     /// Become a member without being added.
     case memberJoin = "member.join"
-    /// Give up the own membership.
+    /// Leave a channel.
     case memberLeave = "member.leave"
     /// List and search members.
     case memberList = "member.list"
-    /// See who is muted, and until when.
+    /// See muted members, and when their mutes end.
     case memberListMuted = "member.listMuted"
-    /// See who is banned, and until when.
+    /// See banned users, and when their bans end.
     case memberListBanned = "member.listBanned"
-    /// Search among the banned.
+    /// Search banned users.
     case memberSearchBanned = "member.searchBanned"
-    /// Make others members.
+    /// Add members.
     case memberAdd = "member.add"
-    /// End the membership of others.
+    /// Remove members.
     case memberRemove = "member.remove"
     /// Give members a role.
     case memberSetRole = "member.setRole"
@@ -58,7 +58,7 @@ public enum Permission: String, Codable, CaseIterable, Sendable, WireEnumeration
     case invitationSend = "invitation.send"
     /// See a channel's invitations.
     case invitationList = "invitation.list"
-    /// Accept or decline the own invitation.
+    /// Accept or decline one's own invitation.
     case invitationAnswer = "invitation.answer"
     /// Send messages.
     case messageSend = "message.send"
@@ -70,13 +70,13 @@ public enum Permission: String, Codable, CaseIterable, Sendable, WireEnumeration
     case messageMention = "message.mention"
     /// Edit own messages.
     case messageEditOwn = "message.editOwn"
-    /// Edit anybody's messages.
+    /// Edit anyone's messages.
     case messageEditAny = "message.editAny"
     /// Delete own messages.
     case messageDeleteOwn = "message.deleteOwn"
-    /// Delete anybody's messages.
+    /// Delete anyone's messages.
     case messageDeleteAny = "message.deleteAny"
-    /// Read what messages said before they were edited or deleted.
+    /// Read earlier versions of edited or deleted messages.
     case messageReadVersions = "message.readVersions"
     /// Read messages.
     case historyRead = "history.read"

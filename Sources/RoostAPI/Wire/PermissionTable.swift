@@ -1,8 +1,7 @@
-/// The table of permissions: a row for each, and nothing beside it.
+/// The table of permissions, with a row for each.
 ///
-/// The conditions of a permission, in addition to the channel's policy, which names an audience for most permissions. A field has no
-/// default, so that a new permission can't leave one out. The server's rules read it (`Permissions` in `RoostCore`); clients get the
-/// result.
+/// The conditions of a permission, in addition to the channel's policy, which names an audience for most permissions. Fields have no
+/// defaults, so a new permission can't omit one. The server's rules read it (`Permissions` in `RoostCore`); clients get the result.
 extension Permission {
     package var row: PermissionRow {
         switch self {
@@ -60,7 +59,7 @@ package struct PermissionRow: Sendable {
     package let rule: Rule
     /// Whether it applies in a deleted channel, for callers who can see one.
     package let whenDeleted: Bool
-    /// Whether guests have it, as far as the rule gives it to everyone: they look, and change nothing but their own name and where they are.
+    /// Whether guests have it, as far as the rule gives it to everyone: they only look, and change only their own name and presence.
     package let forGuests: Bool
     /// Whether it holds while the channel is frozen or silenced, or the member is muted.
     package let whileFrozen: Bool
@@ -88,14 +87,14 @@ package struct PermissionRow: Sendable {
         case policy(any KeyPath<ChannelPolicy, ChannelPolicy.Audience> & Sendable)
         /// The same audience in channels of every type.
         case always(ChannelPolicy.Audience)
-        /// Members and nobody else: it is about one's own membership.
+        /// Members only: it concerns one's own membership.
         case membership
-        /// Holders of an invitation, and members, who have nothing left to answer.
+        /// Invited users, and members, who have no invitation left to answer.
         case invitation
     }
 
-    /// The lowest built-in role that grants a permission where the policy leaves it to `operators`. What one of them grants, a role of the app's
-    /// own can grant too.
+    /// The lowest built-in role that grants a permission where the policy leaves it to `operators`. The app's own roles can grant the same
+    /// permissions.
     package enum Grant: Sendable {
         case none, `operator`, owner
     }
@@ -106,30 +105,29 @@ package struct PermissionRow: Sendable {
         // derived: init
         package init(rawValue: Int) { self.rawValue = rawValue }
 
-        /// It shows what messages say, which an invitation, or knowing the id of a hidden channel, doesn't.
+        /// It reveals messages, which an invitation, or knowing the id of a hidden channel, doesn't entitle to.
         package static let reading = Traits(rawValue: 1 << 0)
         /// Every member has it, whatever audience the policy names.
         package static let members = Traits(rawValue: 1 << 1)
-        /// Holders of an invitation have it, whatever audience the policy names.
+        /// Invited users have it, whatever audience the policy names.
         package static let invited = Traits(rawValue: 1 << 2)
         /// It holds while the member is banned.
         package static let banned = Traits(rawValue: 1 << 3)
-        /// Non-members have it where the policy names the members: it changes nothing for them, so that leaving can be repeated.
+        /// Non-members have it if the policy's audience is the members: it changes nothing for them, so leaving can be repeated.
         package static let outside = Traits(rawValue: 1 << 4)
-        /// A caller who knows the id of a channel that can be joined learns what joining takes, even if they can't find the channel (D-33,
-        /// SB-19).
+        /// A caller who knows the id of a joinable channel is informed how to join it, even if they can't find the channel (D-33, SB-19).
         package static let byID = Traits(rawValue: 1 << 5)
         /// A formerly invited caller gets `not_invited` instead of `not_found`.
         package static let afterwards = Traits(rawValue: 1 << 6)
-        /// Its refusal by the policy has a code of its own, `send_not_allowed`.
+        /// Its refusal by the policy has its own code, `send_not_allowed`.
         package static let sending = Traits(rawValue: 1 << 7)
-        /// Only admins have it, in channels whose policy lets them.
+        /// Only admins have it, in channels whose policy allows it.
         package static let admins = Traits(rawValue: 1 << 8)
-        /// It changes a message, which takes `history.read` too.
+        /// It changes a message, which also requires `history.read`.
         package static let changing = Traits(rawValue: 1 << 9)
     }
 
-    /// Whether it is asked about a channel that is there.
+    /// Whether it concerns an existing channel.
     package var concernsChannel: Bool {
         switch rule {
         case .anyone, .admins, .creators: false

@@ -1,13 +1,13 @@
-/// Reads JSON as it is usually written. Everything that isn't written plainly is nil, and left to Foundation.
+/// Reads JSON in its usual plain form. Anything not written plainly reads as nil and is left to Foundation.
 ///
-/// What is read means the same as what Foundation reads, and takes a tenth of the time. It isn't checked that the rest of the text is JSON.
+/// The values are the same as Foundation's, in a tenth of the time. It doesn't check that the rest of the text is JSON.
 package struct PlainJSON {
     package let bytes: [UInt8]
     private var index = 0
 
     package init(_ bytes: [UInt8]) { self.bytes = bytes }
 
-    /// Begins at a place.
+    /// Begins at an index.
     package init(_ bytes: [UInt8], at index: Int) {
         self.bytes = bytes
         self.index = index
@@ -44,7 +44,7 @@ package struct PlainJSON {
     /// Takes `null`, if it is next.
     package mutating func takeNull() -> Bool { take(word: "null") }
 
-    /// Returns what a body reads. If that is nil, the reader is where it was.
+    /// Returns the value that a body reads. If it is nil, the reader goes back to where it was.
     package mutating func attempt<Value>(_ body: (inout PlainJSON) -> Value?) -> Value? {
         let start = index
         let value = body(&self)
@@ -80,7 +80,7 @@ package struct PlainJSON {
         return take("]")
     }
 
-    /// Passes a value. Returns its place; nil if it doesn't end.
+    /// Skips a value. Returns its range; nil if it doesn't end.
     package mutating func pass() -> Range<Int>? {
         skipSpace()
         let start = index
@@ -114,14 +114,14 @@ package struct PlainJSON {
         return false
     }
 
-    /// Passes a number, or a word without quotation marks.
+    /// Skips a number, or a word without quotation marks.
     private mutating func passWord() {
         let ends: (UInt8) -> Bool = { $0 <= 0x20 || [0x22, 0x2C, 0x3A, 0x5B, 0x5D, 0x7B, 0x7D].contains($0) }
         index += 1
         while let byte = next, !ends(byte) { index += 1 }
     }
 
-    /// The place of an object.
+    /// The range of an object.
     package mutating func object(depthMax: Int) -> Range<Int>? {
         skipSpace()
         guard next == UInt8(ascii: "{") else { return nil }
@@ -163,7 +163,7 @@ package struct PlainJSON {
         return isPlain ? String(decoding: text, as: UTF8.self) : Self.valid(text)
     }
 
-    /// A text of which the part before the first escape was passed.
+    /// A text whose part before the first escape has already been read.
     private mutating func unescaped(from start: Int) -> String? {
         var text = Array(bytes[start..<index])
         while let byte = next, byte != UInt8(ascii: "\"") {
@@ -193,7 +193,7 @@ package struct PlainJSON {
         return Self.valid(text[...])
     }
 
-    /// The character whose digits follow `\u`: of a pair of surrogates both halves.
+    /// The character whose digits follow `\u`, including both halves of a surrogate pair.
     private mutating func scalar() -> Unicode.Scalar? {
         guard let first = hexDigits() else { return nil }
         guard UTF16.isLeadSurrogate(first) else { return Unicode.Scalar(first) }
@@ -220,13 +220,13 @@ package struct PlainJSON {
         return value
     }
 
-    /// A text of bytes that are UTF-8. In its place others would have something else.
+    /// The text of bytes in UTF-8; nil for invalid ones, which decoding would replace.
     private static func valid(_ bytes: ArraySlice<UInt8>) -> String? {
         let text = String(decoding: bytes, as: UTF8.self)
         return text.utf8.elementsEqual(bytes) ? text : nil
     }
 
-    /// A whole number that isn't negative, without a fraction or an exponent.
+    /// A non-negative whole number, without a fraction or an exponent.
     package mutating func number() -> Int64? {
         skipSpace()
         let start = index
@@ -284,7 +284,7 @@ package struct PlainJSON {
         return isPlain ? numbers : nil
     }
 
-    /// Any value that isn't nested deeper than so many levels.
+    /// Any value nested no deeper than the given number of levels.
     package mutating func value(depthMax: Int) -> JSONValue? {
         guard depthMax > 0 else { return nil }
         skipSpace()
@@ -305,7 +305,7 @@ package struct PlainJSON {
         }
     }
 
-    /// A number of any kind. What may be written so and still be whole, such as `1.0`, is left to Foundation.
+    /// A number of any kind. A whole number written otherwise, such as `1.0`, is left to Foundation.
     private mutating func anyNumber() -> JSONValue? {
         let start = index
         if next == UInt8(ascii: "-") { index += 1 }
@@ -331,7 +331,7 @@ package struct PlainJSON {
         return .number(value)
     }
 
-    /// Passes digits, and returns how many; nil for none.
+    /// Skips digits and returns their number; nil for none.
     private mutating func passDigits() -> Int? {
         let start = index
         while let byte = next, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) { index += 1 }
@@ -340,10 +340,10 @@ package struct PlainJSON {
 
     // MARK: Members
 
-    /// Reads the value of a key, or passes `null`. Returns whether it could; not where the key comes twice.
+    /// Reads the value of a key, or skips `null`. Returns whether it could; false for a repeated key.
     ///
-    /// Of a key with `null` first and a value later the value counts, where Foundation takes the first. Nothing that is read has such a key: the
-    /// server refuses a client's, and writes none.
+    /// For a key given first with `null` and then with a value, the value counts, while Foundation takes the first. No input has such a
+    /// key: the server refuses it from clients, and never writes it.
     package mutating func read<Value>(into place: inout Value?, _ value: (inout PlainJSON) -> Value?) -> Bool {
         guard case .none = place else { return false }
         if takeNull() { return true }
@@ -387,8 +387,8 @@ package struct PlainJSON {
     }
 }
 
-/// A model that reads itself where it is written plainly, as its `Decodable` conformance reads it: a test compares the two.
+/// A model that reads itself if it is written plainly, with the same result as its `Decodable` conformance: a test compares the two.
 package protocol PlainReadable: Decodable {
-    /// Reads the object that comes next; nil if Foundation has to. What it doesn't know is passed.
+    /// Reads the next object; nil if Foundation has to. Unknown members are skipped.
     init?(plainly json: inout PlainJSON)
 }

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// A refusal: what was refused, its code, and what would have been allowed.
+/// An error: its code, what was refused, and what would have been allowed.
 ///
 /// Over HTTP it is an `application/problem+json` document (RFC 9457), on a socket the `error` of a reply. Codes are stable; messages are
 /// for people and may change.
@@ -9,37 +9,37 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
     public enum Code: String, Codable, CaseIterable, Sendable, WireEnumeration {
         /// There is no valid token.
         case unauthenticated
-        /// The token has expired: a new one is fetched.
+        /// The token has expired; a new one is fetched.
         case tokenExpired = "token_expired"
-        /// The token was revoked: a new one is fetched.
+        /// The token was revoked; a new one is fetched.
         case tokenRevoked = "token_revoked"
-        /// The user was deactivated: no token lets them in.
+        /// The user is deactivated; no token is accepted.
         case userDeactivated = "user_deactivated"
-        /// There is no connection, or it was lost before the answer.
+        /// There is no connection, or it was lost before the response.
         case notConnected = "not_connected"
-        /// A field isn't what it has to be: ``RoostError/field``.
+        /// A field is invalid: ``RoostError/field``.
         case invalidArgument = "invalid_argument"
         /// A field is beyond its limit: ``RoostError/field`` and ``RoostError/limit``.
         case limitExceeded = "limit_exceeded"
         /// There is no such operation.
         case unknownOperation = "unknown_operation"
-        /// There is no such thing, or the caller mayn't know of it.
+        /// It doesn't exist, or the caller may not know of it.
         case notFound = "not_found"
-        /// There is something of that name already.
+        /// Something of that name already exists.
         case alreadyExists = "already_exists"
         /// The caller's role doesn't permit it.
         case notPermitted = "not_permitted"
         /// It is for members.
         case notMember = "not_member"
-        /// No invitation waits for an answer.
+        /// There is no pending invitation.
         case notInvited = "not_invited"
-        /// The message is somebody else's.
+        /// The message is someone else's.
         case notMessageOwner = "not_message_owner"
-        /// The channel's type allows it to nobody, or to admins alone.
+        /// The channel's type allows it to nobody, or only to admins.
         case kindForbids = "kind_forbids"
-        /// What was to be changed is fixed.
+        /// The value to change is fixed.
         case immutableField = "immutable_field"
-        /// One comes into this channel by invitation.
+        /// Joining the channel requires an invitation.
         case inviteRequired = "invite_required"
         /// The user is banned from the channel: ``RoostError/until``.
         case banned
@@ -53,47 +53,47 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         case sendNotAllowed = "send_not_allowed"
         /// The message mentions more users than one may: ``RoostError/limit``.
         case mentionLimit = "mention_limit"
-        /// The app has turned mentions of whole channels off.
+        /// The app has turned off mentions of whole channels.
         case mentionAllDisabled = "mention_all_disabled"
         /// The message's mentions contradict one another.
         case mentionInvalid = "mention_invalid"
-        /// The app has turned off what was asked for.
+        /// The app has turned off the requested feature.
         case featureDisabled = "feature_disabled"
-        /// Another page of the same query is on its way. Only the SDK says so.
+        /// Another page of the same query is being fetched. Only the SDK throws it.
         case queryInProgress = "query_in_progress"
-        /// It has another version by now: ``RoostError/limit``.
+        /// It has a different version now: ``RoostError/limit``.
         case conflictVersion = "conflict_version"
         /// The idempotency key was used for another request.
         case keyReused = "key_reused"
-        /// The idempotency key is older than a key is kept: nobody can tell any more whether the call was done.
+        /// The idempotency key is older than keys are kept: it is no longer known whether the call was carried out.
         case keyExpired = "key_expired"
-        /// The channel has as many members as it may have.
+        /// The channel has reached its limit of members.
         case memberLimit = "member_limit"
-        /// A user is in as many channels as one may be.
+        /// A user has reached the limit of channels.
         case channelLimit = "channel_limit"
-        /// The client's position is from before a backup was restored. The SDK starts afresh by itself.
+        /// The client's position is from before a backup was restored. The SDK starts over by itself.
         case resyncRequired = "resync_required"
-        /// The caller does it more often than they may: ``RoostError/retryAfterMilliseconds`` says when they may again.
+        /// The caller exceeded a rate limit: ``RoostError/retryAfterMilliseconds`` says when to retry.
         case rateLimited = "rate_limited"
-        /// The server has too much to do: nothing was done, and a later attempt may succeed.
+        /// The server is overloaded: nothing was done, and a later attempt may succeed.
         case overloaded
-        /// The server, or this device's files, can't be used at this moment.
+        /// The server, or this device's files, can't be used at the moment.
         case unavailable
-        /// Something is wrong with the server, or with what it answered.
+        /// The server failed, or sent an invalid response.
         case internalError = "internal_error"
     }
 
-    /// What is wrong, for programs: it stays when the sentence changes.
+    /// The error for programs: stable even if the sentence changes.
     public var code: Code
     /// One sentence for a person.
     public var message: String
-    /// The field of the request that was refused.
+    /// The refused field of the request.
     public var field: String?
-    /// The limit that the field went past, in the unit that the message names.
+    /// The limit that the field exceeded, in the unit that the message names.
     public var limit: Int64?
     /// The rule that refused, as the permission table names it.
     public var rule: String?
-    /// When a refusal ends that ends by itself: a ban, a mute, a silence.
+    /// When a temporary refusal ends: a ban, a mute, a silence.
     public var until: Timestamp?
     /// When the same request may be tried again.
     public var retryAfterMilliseconds: Int64?
@@ -118,24 +118,24 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         RoostError(.invalidArgument, "\(field) \(reason).", field: field)
     }
 
-    /// A field past its limit: `text has a limit of 20000 characters.`
+    /// A field beyond its limit: `text has a limit of 20000 characters.`
     public static func limitExceeded(_ field: String, limit: Int, unit: String) -> RoostError {
         RoostError(.limitExceeded, "\(field) has a limit of \(limit) \(unit).", field: field, limit: Int64(limit))
     }
 
-    /// The same refusal of a value that stands in a field of another. One that names no field still doesn't.
+    /// The same error for a value nested in another value's field. An error without a field stays without one.
     package func inside(_ field: String) -> RoostError {
         var refusal = self
         refusal.field = self.field.map { "\(field).\($0)" }
         return refusal
     }
 
-    /// The same answer for something that doesn't exist and something that the caller may not know of.
+    /// The same error for something that doesn't exist and something that the caller may not know of.
     public static func notFound(_ what: String) -> RoostError {
         RoostError(.notFound, "There is no such \(what).", field: what)
     }
 
-    /// Whether the same request may succeed later without a change.
+    /// Whether the same request may succeed later unchanged.
     public var isRetryable: Bool {
         switch code {
         case .rateLimited, .overloaded, .unavailable, .internalError, .notConnected: true

@@ -1,7 +1,7 @@
-/// The shape of a value on the wire, read off the Swift type that decodes it.
+/// The shape of a value on the wire, derived from the Swift type that decodes it.
 ///
-/// The OpenAPI document, the reading of path and query parameters and the refusal of unknown fields all come from here, so that none of
-/// them can differ from the type.
+/// The OpenAPI document, the reading of path and query parameters and the refusal of unknown fields all come from here, so none of them can
+/// differ from the type.
 public indirect enum Schema: Hashable, Sendable {
     case string(format: String? = nil, maxLength: Int? = nil, pattern: String? = nil)
     case integer
@@ -19,7 +19,7 @@ public indirect enum Schema: Hashable, Sendable {
         public var name: String
         /// The shape of its value.
         public var schema: Schema
-        /// Whether the member is there in every object.
+        /// Whether every object has the member.
         public var isRequired: Bool
 
         // derived: package init
@@ -35,9 +35,9 @@ public indirect enum Schema: Hashable, Sendable {
         if case .object(_, let fields) = self { fields } else { [] }
     }
 
-    /// The shape of a type, found by having it decode itself from a decoder that records the requests.
+    /// The shape of a type, found by decoding it from a decoder that records the requests.
     ///
-    /// - Throws: `DecodingError` when the type insists on particular values; such a type describes itself with ``SchemaDescribed``.
+    /// - Throws: `DecodingError` if the type requires particular values; such a type describes itself with ``SchemaDescribed``.
     public static func of<T: Decodable>(_ type: T.Type) throws -> Schema {
         let recorder = SchemaRecorder(name: "\(T.self)")
         _ = try recorder.value(of: type)
@@ -45,7 +45,7 @@ public indirect enum Schema: Hashable, Sendable {
     }
 }
 
-/// A type whose shape can't be learnt from how it decodes: identifiers, enumerations, free JSON.
+/// A type whose shape can't be derived from how it decodes: identifiers, enumerations, free JSON.
 public protocol SchemaDescribed {
     /// The shape of its values.
     static var schema: Schema { get }
@@ -72,9 +72,9 @@ extension WireEnumeration {
     }
 }
 
-/// An enumeration in rows that clients keep, to which a newer server may add cases: an unknown value is kept as its string, and the row is read.
+/// An enumeration in rows that clients store, to which a newer server may add cases: an unknown value is kept as its string, and the row is read.
 ///
-/// Calls must not have such a value. Whatever checks one refuses it, by ``validate(field:)``.
+/// Calls must not have unknown values: validation refuses them with ``validate(field:)``.
 public protocol OpenWireEnumeration: WireEnumeration, Codable, Hashable, Sendable {
     /// A value that this version doesn't know.
     static func unknown(_ name: String) -> Self
@@ -93,7 +93,7 @@ extension OpenWireEnumeration {
     }
 }
 
-/// Records what a type requests of its decoder, and answers with empty values.
+/// Records a type's requests to its decoder, and returns empty values.
 private final class SchemaRecorder: Decoder {
     let name: String
     let codingPath: [any CodingKey] = []
@@ -178,7 +178,7 @@ private struct SchemaObjectContainer<Key: CodingKey>: KeyedDecodingContainerProt
     func superDecoder(forKey key: Key) throws -> any Decoder { recorder }
 }
 
-/// One element, so that the shape of an array's elements is seen.
+/// One element, to record the shape of an array's elements.
 private struct SchemaArrayContainer: UnkeyedDecodingContainer {
     let recorder: SchemaRecorder
     var codingPath: [any CodingKey] { [] }

@@ -11,13 +11,13 @@ public struct Timestamp: Hashable, Comparable, Codable, Sendable, SchemaDescribe
 
     public static func < (left: Self, right: Self) -> Bool { left.milliseconds < right.milliseconds }
 
-    /// The end of things without an end: the last moment of the year 9999.
+    /// Stands for no end: the last moment of the year 9999.
     public static let forever = Timestamp(milliseconds: 253_402_300_799_999)
 
-    /// The nearest moment that JSON can have: those of the years 1 to 9999.
+    /// The nearest moment that JSON can express, in the years 1 to 9999.
     package var nearestOnTheWire: Timestamp { min(max(self, Timestamp(milliseconds: -62_135_596_800_000)), .forever) }
 
-    /// This moment and some seconds; for ever for −1 and for nothing given, as durations are on the wire (D-07).
+    /// This moment plus some seconds; ``forever`` for −1 and for nil, as for durations on the wire (D-07).
     public func after(seconds: Int?) -> Timestamp {
         guard let seconds, seconds >= 0 else { return .forever }
         let (milliseconds, isTooLong) = Int64(seconds).multipliedReportingOverflow(by: 1000)
@@ -32,7 +32,7 @@ public struct Timestamp: Hashable, Comparable, Codable, Sendable, SchemaDescribe
         return String(decoding: json.bytes, as: UTF8.self)
     }
 
-    /// Writes ``description``. Years before 0 and after 9999, which nothing on the wire has, take as many digits as they need.
+    /// Writes ``description``. Years before 0 and after 9999, which never occur on the wire, take as many digits as they need.
     func write(digits json: inout JSONBytes) {
         let days = floorDivide(milliseconds, 86_400_000)
         let millisecondOfDay = milliseconds &- days &* 86_400_000
@@ -59,7 +59,7 @@ public struct Timestamp: Hashable, Comparable, Codable, Sendable, SchemaDescribe
         }
     }
 
-    /// Reads the form that ``description`` writes: years 0001 to 9999, UTC, exactly three digits of milliseconds.
+    /// Reads the format of ``description``: years 0001 to 9999, UTC, exactly three digits of milliseconds.
     public init?(_ text: String) {
         let bytes = Array(text.utf8)
         guard bytes.count == 24, bytes[4] == UInt8(ascii: "-"), bytes[7] == UInt8(ascii: "-"), bytes[10] == UInt8(ascii: "T"),
@@ -99,7 +99,7 @@ public struct Timestamp: Hashable, Comparable, Codable, Sendable, SchemaDescribe
     public static var schema: Schema { .string(format: "date-time") }
     public static var schemaExample: Self { Timestamp(milliseconds: 1_772_368_205_250) }
 
-    // The proleptic Gregorian calendar by integer arithmetic: eras of 400 years that begin on the first of March.
+    // The proleptic Gregorian calendar by integer arithmetic: eras of 400 years that begin on March 1.
     private static func days(fromYear year: Int64, month: Int64, day: Int64) -> Int64 {
         let shiftedYear = month <= 2 ? year - 1 : year
         let era = floorDivide(shiftedYear, 400)

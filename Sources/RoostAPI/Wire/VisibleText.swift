@@ -1,13 +1,13 @@
 import Foundation
 
 /// The characters that ids and names can't have: invisible ones, and those that change the direction of the text around them. With either,
-/// two texts can look the same, or one can read as another. A message's text may have them, beside a visible one.
+/// two texts can look the same, or one can read as another. A message's text may contain them as long as it has a visible character.
 
 extension Identifier {
-    /// Throws `invalid_argument` with the field's name when the string isn't fit for something new.
+    /// Throws `invalid_argument` with the field's name if the string isn't allowed for a new id.
     ///
-    /// Stricter than ``validate(field:)``, which also takes the ids that are there already: no invisible characters, none that change the
-    /// direction of text, no space but U+0020, and none at either end.
+    /// Stricter than ``validate(field:)``, which also accepts existing ids: no invisible characters, none that change the direction of
+    /// text, no space except U+0020, and no space at either end.
     public func validateNew(field: String) throws(RoostError) {
         try validate(field: field)
         for scalar in rawValue.unicodeScalars {
@@ -25,9 +25,9 @@ extension Identifier {
 }
 
 extension Limits {
-    /// Throws unless a text can be the display name of a user or a channel; an empty one takes the name away.
+    /// Throws unless a text can be the display name of a user or a channel; an empty one removes the name.
     ///
-    /// Joiners (U+200C, U+200D), variation selectors and the tags of flags are part of how some languages and emoji are written, and
+    /// Joiners (U+200C, U+200D), variation selectors and the tags of flags are part of how some languages and emoji are written, and are
     /// allowed between visible characters.
     public static func check(displayName: String?, field: String = "displayName") throws(RoostError) {
         guard let displayName else { return }
@@ -52,10 +52,10 @@ extension Limits {
         }
     }
 
-    /// Returns a name from a token without the characters that a display name can't have: nobody is locked out because of their name.
+    /// Returns a token's name without the characters that a display name can't have, so nobody is locked out because of their name.
     package static func displayName(fromClaim name: String?) -> String? {
         guard let name else { return nil }
-        // Tags that aren't those of a flag go too.
+        // In the second attempt tags are removed too, in case they aren't a flag's.
         for mayHaveTags in [true, false] {
             let kept = name.unicodeScalars.filter { scalar in
                 !scalar.isInvisible || (scalar.joins && (mayHaveTags || !scalar.isTag))
@@ -68,7 +68,7 @@ extension Limits {
 }
 
 extension String {
-    /// Whether at least one character shows something, by the same rule as in names: neither white space nor invisible.
+    /// Whether at least one character is visible, by the same rule as in names: neither white space nor invisible.
     var hasVisibleCharacter: Bool {
         unicodeScalars.contains { !$0.isInvisible && !$0.properties.isWhitespace }
     }
@@ -92,7 +92,7 @@ package enum VisibleText {
 }
 
 extension Unicode.Scalar {
-    /// Whether it shows nothing by itself, or only changes how its neighbours are shown.
+    /// Whether it is invisible by itself, or only changes how its neighbours are shown.
     fileprivate var isInvisible: Bool {
         switch properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator: true
@@ -101,7 +101,7 @@ extension Unicode.Scalar {
         }
     }
 
-    /// Whether it joins or varies visible characters, as scripts and emoji need it.
+    /// Whether it joins or varies visible characters, as some scripts and emoji require.
     fileprivate var joins: Bool {
         isJoiner || properties.isVariationSelector || isTag
     }
@@ -116,21 +116,21 @@ extension Unicode.Scalar {
     }
 }
 
-/// The tags behind a black flag, which make it the flag of a region (Unicode TS 51, ED-14a): up to six small letters and digits, and an end.
-/// Anywhere else they would hide text in a name.
+/// The tags after a black flag, which make it the flag of a region (Unicode TS 51, ED-14a): up to six lowercase letters and digits, and an
+/// end tag. Anywhere else they would hide text in a name.
 private struct FlagTags {
     private var isOpen = false
     private var count = 0
 
-    /// Letters and digits of a region, as in `gbsct`, and the end.
+    /// The letters and digits of a region, as in `gbsct`, and the end tag.
     private static let countMax = 7
     private static let flag: UInt32 = 0x1F3F4
     private static let end: UInt32 = 0xE007F
 
-    /// A character that isn't a tag.
+    /// Handles a character that isn't a tag.
     mutating func begin(after scalar: Unicode.Scalar) { (isOpen, count) = (scalar.value == Self.flag, 0) }
 
-    /// Returns whether a tag may stand here.
+    /// Returns whether a tag is allowed here.
     mutating func takes(_ scalar: Unicode.Scalar) -> Bool {
         count += 1
         guard isOpen, count <= Self.countMax else { return false }

@@ -1,8 +1,8 @@
-/// A string with a type of its own, since it means one thing: the id of a channel, the name of a role.
+/// A string with its own type for its meaning: the id of a channel, the name of a role.
 public protocol WireString: RawRepresentable, Codable, Hashable, Comparable, Sendable, SchemaDescribed, CustomStringConvertible,
     ExpressibleByStringInterpolation, WireWritable
 where RawValue == String {
-    /// Wraps any string. Operations check the limits, so that a refusal names the field.
+    /// Wraps any string. Operations check the limits, so that an error can name the field.
     init(rawValue: String)
 }
 
