@@ -2,14 +2,14 @@ import ArgumentParser
 import Foundation
 import RoostServer
 
-/// `roost backup`: has the running server copy its database, and read the copy back.
+/// `roost backup`: makes the running server copy its database and read the copy back.
 struct BackupCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "backup",
         abstract: "Back up a running server.",
         discussion: """
-            The server copies its database into a new directory on its machine while it goes on serving, and reads every page back. DATA/roost.json \
-            is copied too if it is there. When this ends with 0 the backup is complete and on disk. Run it as the user who runs the server.
+            The server copies its database into a new directory on its machine while it keeps serving, and reads every page back. DATA/roost.json \
+            is copied too if it exists. When this ends with 0 the backup is complete and on disk. Run it as the user who runs the server.
 
             See docs/operations/backup.md, also for PostgreSQL.
             """)
@@ -53,11 +53,11 @@ struct BackupCommand: AsyncParsableCommand {
         try Output.lines(BackupText.lines(of: backup, in: target.path))
     }
 
-    /// Whether a data directory's rows are elsewhere: its settings say so, or a server has run there and has no database in it.
+    /// Whether a data directory's rows are stored elsewhere: its settings say so, or a server has run there without creating a database in it.
     private static func isOnPostgreSQL(_ data: URL) async -> Bool {
         let settings = try? await Settings.load(try SettingFlags.parse(["--data", data.relativePath]))
         if let settings, settings.server.database != nil { return true }
-        // In a directory of somebody else's, neither is seen.
+        // In another user's directory neither can be seen.
         let isWithoutDatabase = access(data.appending(path: "roost.sqlite").path, F_OK) != 0 && errno == ENOENT
         return isWithoutDatabase && access(SecretFile(directory: data).url.path, F_OK) == 0
     }
@@ -69,8 +69,8 @@ struct RestoreCommand: AsyncParsableCommand {
         commandName: "restore",
         abstract: "Restore a data directory from a backup.",
         discussion: """
-            The directory must be new. The server that is started on it has another epoch, so that clients that know more than the backup \
-            drop that and take the server's state.
+            The directory must be new. A server started on it has a new epoch: clients that know more than the backup \
+            discard it and take the server's state.
             """)
 
     @Argument(help: "The directory of the backup.") var backup: String
@@ -101,7 +101,7 @@ struct RestoreCommand: AsyncParsableCommand {
 }
 
 private enum BackupText {
-    /// - Parameter secret: After a restore, the source of the new directory's secret and keys; else what the backup has is told.
+    /// - Parameter secret: After a restore, the source of the new directory's secret and keys; otherwise the backup's own are listed.
     static func lines(of backup: Backup, in path: String, secret: Backup.Secret = .backup) -> [String] {
         [
             "backup    \(path)",

@@ -13,8 +13,8 @@ struct Epoch: AsyncParsableCommand {
             commandName: "renew",
             abstract: "Give a PostgreSQL database a new epoch, with all nodes stopped.",
             discussion: """
-                For a database that was restored from a backup, or that a standby has taken over which was behind. Every client forgets what \
-                it holds, keeps its unsent messages, and begins afresh. roost restore does this by itself for SQLite.
+                For a database that was restored from a backup, or taken over by a standby that lagged behind. Every client discards its cache, \
+                keeps its unsent messages and starts over. roost restore does this by itself for SQLite.
                 """)
 
         @OptionGroup var flags: SettingFlags

@@ -2,12 +2,12 @@ import ArgumentParser
 import Foundation
 import RoostBench
 
-/// Measures a server on this machine, and beside each figure the floor that the machine itself sets.
+/// Measures a server on this machine, and next to each figure the floor set by the machine itself.
 struct Bench: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Measure a server on this machine, each figure beside its floor.",
+        abstract: "Measure a server on this machine, each figure next to its floor.",
         discussion: """
-            Every benchmark starts a server process on a directory of its own, loads it over 127.0.0.1 from another process, and removes the \
+            Every benchmark starts a server process on its own directory, loads it over 127.0.0.1 from another process, and removes the \
             directory. docs/performance.md says how each figure is measured.
             """,
         subcommands: [
@@ -43,7 +43,7 @@ struct BenchOptions: ParsableArguments {
         }
     }
 
-    /// Measures some parts, of this build or of this and another one, and prints what was found.
+    /// Measures some parts of this build, or of this and another one, and prints the results.
     func report(_ parts: BenchPart...) async throws {
         let isQuiet = json
         let run = BenchRun(in: on, scale: smoke ? .smoke : quick ? .quick : .full) { if !isQuiet { Output.note($0) } }

@@ -209,7 +209,7 @@ struct BenchCluster: AsyncParsableCommand {
 
 extension BenchPart.ClusterPart: ExpressibleByArgument {}
 
-/// The process that the floor of fan-out is measured of.
+/// The process on which the floor of fan-out is measured.
 struct FloorSocketsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "floor-sockets", abstract: "The floor of fan-out.", shouldDisplay: false)

@@ -26,9 +26,9 @@ extension SortDirection: ExpressibleByArgument {}
 extension MemberFilter: ExpressibleByArgument {}
 extension MemberSort: ExpressibleByArgument {}
 
-/// Numbers, as they are typed. What can't be one is refused with what it has to be.
+/// Reads numbers as typed. Anything else is refused with the expected form.
 enum NumberArgument {
-    /// Reads a whole number of any size. What it means is checked elsewhere.
+    /// Reads a whole number of any size. Its range is checked elsewhere.
     static func whole(_ text: String) throws -> Int {
         guard let number = Int(text) else { throw ValidationError("it must be a whole number") }
         return number
@@ -43,7 +43,7 @@ enum NumberArgument {
         return limit
     }
 
-    /// Reads a place in a channel.
+    /// Reads a position in a channel.
     static func seq(_ text: String) throws -> Seq {
         let range = 0...Limits.seqMax
         guard let seq = Seq(text), range.contains(seq) else {
@@ -61,13 +61,13 @@ enum NumberArgument {
     }
 }
 
-/// A JSON object, as it is typed.
+/// A JSON object, as typed.
 struct JSONArgument {
     let value: JSONValue
 
-    /// Reads what was typed for an option.
+    /// Reads an option's value.
     ///
-    /// - Throws: `ValidationError` for what isn't a JSON object, or can't be kept as it is.
+    /// - Throws: `ValidationError` if it isn't a JSON object, or can't be stored unchanged.
     static func read(_ text: String) throws -> JSONArgument {
         let value: JSONValue
         do { value = try StrictJSON.value(of: Array(text.utf8)) } catch { throw ValidationError(error.clause.safe()) }

@@ -5,8 +5,8 @@ import RoostServer
 
 /// `roost call`: any operation of the protocol, from the terminal.
 ///
-/// It knows no operation by itself. Fields, limits and completions come from the table of operations, so that a new operation can be called
-/// on the day it is there.
+/// It has no code for single operations. Fields, limits and completions come from the table of operations, so a new operation can be called
+/// as soon as it exists.
 struct CallCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "call", abstract: "Call any operation, by its name and fields, and print its answer as JSON.",
@@ -22,7 +22,7 @@ struct CallCommand: AsyncParsableCommand {
             roost call message.send channel=general clientId=2 text='Hi @bob' 'mentionees=[{"type":"user","users":["bob"]}]' --as ann
 
             A field of an object is named with it, or the object is JSON. A list is JSON, or has commas between its values; given again, it gets \
-            further ones. A list of objects is JSON. What the operation doesn't know is refused before the server is asked.
+            further ones. A list of objects is JSON. Unknown fields are refused before the server is asked.
 
             Calls are made over HTTP. Operations about one connection, such as channel.watch and reading.start, need a WebSocket and are refused: \
             not_connected.
@@ -73,7 +73,7 @@ struct CallCommand: AsyncParsableCommand {
 }
 
 extension CallConnection {
-    /// Calls an operation and prints what the server answers, all of it. Exit code 1 when one of several users was refused.
+    /// Calls an operation and prints the whole response. Exit code 1 if one of several users was refused.
     fileprivate func show(_ operation: any RoostAPI.Operation) async throws {
         let body = try await answer(to: try CallRequest(operation))
         do {
@@ -116,7 +116,7 @@ enum CallHelp {
         return head + fields + note + examples + ["", "Answer: \(answer(operation.response))"]
     }
 
-    /// Fields of an object in a field that the operation refuses always. The schema has them, since the object is another operation.
+    /// Fields of nested objects that the operation always refuses. The schema has them because the object is another operation.
     static let refusedFields = ["channel.watch": ["create.channel", "create.idempotencyKey"]]
 
     static func isRefused(_ path: String, by operation: OperationGuide) -> Bool {
@@ -133,13 +133,13 @@ enum CallHelp {
     }
 }
 
-/// A shell's completions while a call is typed.
+/// Shell completions for a call being typed.
 enum CallCompletions {
     static func operations(_ words: [String], _ prefix: String) -> [String] {
         OperationGuide.all.map(\.name).filter { $0.hasPrefix(prefix) }
     }
 
-    /// The fields that aren't given yet; after `field=`, the values of one that has only some.
+    /// The fields not given yet; after `field=`, the values of a field with a fixed set.
     static func fields(_ words: [String], _ prefix: String) -> [String] {
         guard let operation = words.lazy.compactMap(OperationGuide.named).first else { return [] }
         let fields = operation.schema.fields.flatMap { paths(of: $0, path: $0.name) }

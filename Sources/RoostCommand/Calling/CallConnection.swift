@@ -6,12 +6,12 @@ import NIOSSL
 import RoostAPI
 import RoostServer
 
-/// A connection for some calls, one after the other.
+/// A connection for some successive calls.
 ///
-/// Over HTTP, unlike a `Chat`: it follows nothing and keeps nothing, so that a question costs one answer, however many channels the user has, and
-/// nobody seems to be online for it. It doesn't try again either: a script should learn at once that no server is there.
+/// Over HTTP, unlike a `Chat`: it follows and stores nothing, so a call costs one response however many channels the user has, and doesn't
+/// make the user appear online. It doesn't retry either: a script should fail at once if there is no server.
 final class CallConnection {
-    /// The connection ended before an answer. Whether the server has carried out the call isn't known.
+    /// The connection ended before a response. Whether the server has carried out the call is unknown.
     struct Lost: Error {
         fileprivate let address: String
         var failure: Failure { Failure("The server at \(address) ended the connection before it answered.") }
@@ -22,12 +22,12 @@ final class CallConnection {
     private var incoming: NIOAsyncChannelInboundStream<HTTPClientResponsePart>.AsyncIterator
     private let outgoing: NIOAsyncChannelOutboundWriter<HTTPClientRequestPart>
 
-    /// How long an answer may take.
+    /// The most time that a response may take.
     private static let timeout = Duration.seconds(30)
 
     /// Connects, and closes the connection after the body.
     ///
-    /// - Parameter certificates: Trusted in addition to the machine's, for tests with a server of their own. Every check stays.
+    /// - Parameter certificates: Trusted in addition to the machine's, for tests with their own server. All checks stay.
     static func run(
         _ server: CallServer, trusting certificates: [NIOSSLCertificate] = [], _ body: (CallConnection) async throws -> Void
     ) async throws {
@@ -47,10 +47,10 @@ final class CallConnection {
         (self.server, self.channel, self.incoming, self.outgoing) = (server, channel, incoming, outgoing)
     }
 
-    /// Calls an operation, and waits for its answer.
+    /// Calls an operation and waits for its response.
     ///
-    /// - Throws: `RoostError` with the server's refusal, or with that of a limit without asking the server; a ``Failure`` when what answers isn't Roost;
-    ///   ``Lost`` when there was no answer.
+    /// - Throws: The server's `RoostError`, or that of a limit without asking the server; a ``Failure`` if the responding server isn't
+    ///   Roost; ``Lost`` if there was no response.
     func call<Call: RoostAPI.Operation>(_ operation: Call) async throws -> Call.Response {
         try operation.validate()
         let body = try await answer(to: try CallRequest(operation))
@@ -61,9 +61,9 @@ final class CallConnection {
         }
     }
 
-    /// Sends a request, and waits for the body of its answer.
+    /// Sends a request and waits for the body of its response.
     ///
-    /// - Throws: `RoostError` with the server's refusal; a ``Failure`` when what answers isn't Roost; ``Lost`` when there was no answer.
+    /// - Throws: The server's `RoostError`; a ``Failure`` if the responding server isn't Roost; ``Lost`` if there was no response.
     func answer(to request: CallRequest) async throws -> Data {
         let (status, body) = try await exchange(request)
         guard status != 200 else { return body }
@@ -78,7 +78,7 @@ final class CallConnection {
         let (channel, start) = (channel, ContinuousClock.now)
         let timeout = channel.eventLoop.scheduleTask(in: TimeAmount(Self.timeout)) { channel.close(promise: nil) }
         defer { timeout.cancel() }
-        // A connection that can't be written any more says why where answers are read.
+        // If the connection can no longer be written to, reading the response reports why.
         try? await outgoing.write(contentsOf: server.parts(of: request))
         do {
             var status = 0
@@ -99,7 +99,7 @@ final class CallConnection {
         throw Lost(address: server.address)
     }
 
-    /// Returns what an error says of the server; nil for the ways in which a connection ends.
+    /// Returns the failure that an error means for the server; nil if it only means that the connection ended.
     private func failure(after error: any Error) -> Failure? {
         switch error {
         case NIOSSLError.uncleanShutdown: nil
@@ -113,7 +113,7 @@ final class CallConnection {
     private static func connect(
         to server: CallServer, trusting certificates: [NIOSSLCertificate]
     ) async throws -> NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart> {
-        // The usual one of a client, which checks that the certificate is trusted and is for the host.
+        // A client's default, which checks that the certificate is trusted and is for the host.
         var configuration = TLSConfiguration.makeClientConfiguration()
         if !certificates.isEmpty { configuration.additionalTrustRoots = [.certificates(certificates)] }
         let tls = server.isSecure ? try NIOSSLContext(configuration: configuration) : nil

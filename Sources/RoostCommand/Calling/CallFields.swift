@@ -3,7 +3,7 @@ import Foundation
 import RoostAPI
 import RoostServer
 
-/// The words `field=value` of a command line as the fields of an operation, each read as what its schema says.
+/// The words `field=value` of a command line as the fields of an operation, each read according to its schema.
 ///
 /// - A field of an object is named with the object, `policy.send=members`, or the object is given as JSON, `policy={"send":"members"}`.
 /// - A list is JSON, or its values with commas between them; given again, it gets further values.
@@ -11,7 +11,7 @@ struct CallFields {
     private(set) var values: [String: JSONValue] = [:]
     private let operation: OperationGuide
 
-    /// - Throws: `ValidationError` for a word that is no field of the operation, or whose value isn't what the field takes.
+    /// - Throws: `ValidationError` for a word that isn't a field of the operation, or whose value the field doesn't accept.
     init(_ words: [String], of operation: OperationGuide) throws {
         self.operation = operation
         for word in words {
@@ -43,7 +43,7 @@ struct CallFields {
         return object
     }
 
-    /// A value in the place of another, or of a part of it.
+    /// Returns a value that replaces another, or a part of it.
     private func value(
         _ text: String, at names: ArraySlice<String>, of schema: Schema, over before: JSONValue?, path: [String]
     ) throws -> JSONValue {
@@ -65,7 +65,7 @@ struct CallFields {
         case .object(_, let fields):
             return .object(try put(text, at: names, into: inner, fields, parent: path))
         case .map(let element):
-            // The text before the `=` is one key, whatever is in it.
+            // The whole text before the `=` is one key.
             let key = names.joined(separator: ".")
             inner[key] = try value(text, at: [], of: element, over: inner[key], path: path + [key])
             return .object(inner)
@@ -105,7 +105,7 @@ struct CallFields {
             guard cases.contains(text) else { throw wrong(name, "one of: \(cases.joined(separator: ", "))", text) }
             return .string(text)
         case .array(let element) where !element.isTypedAsText:
-            // A comma stands in such values too, so that only JSON tells where one ends.
+            // Such values can contain commas themselves, so only JSON can delimit them.
             switch try Self.json(text, at: path) {
             case .array(let values)?: return .array(values)
             case .object(let fields)?: return .array([.object(fields)])
@@ -130,7 +130,7 @@ struct CallFields {
             }
             return .object(fields)
         case .any:
-            // Inside of free JSON, what isn't JSON is a text.
+            // Inside free JSON, anything that isn't JSON is a text.
             let json = try Self.json(text, at: path)
             guard path.count == 1 else { return json ?? .string(text) }
             guard case .object(let fields)? = json else { throw wrong(name, "a JSON object, like '{\"floor\": 3}'", text) }
@@ -143,7 +143,7 @@ struct CallFields {
         return ValidationError("\(name) must be \(what); it is '\(String(shown).safe())'.")
     }
 
-    /// Returns the value of JSON, nil for any other text; throws for JSON that couldn't be kept as it is typed.
+    /// Returns the value of JSON, nil for any other text; throws for JSON that couldn't be stored as typed.
     private static func json(_ text: String, at path: [String]) throws -> JSONValue? {
         do { return try StrictJSON.valueIfAny(of: Array(text.utf8), at: path) } catch {
             throw ValidationError(error.message.safe())
@@ -152,7 +152,7 @@ struct CallFields {
 }
 
 extension Schema {
-    /// Whether a value is typed as it is, and not as JSON.
+    /// Whether a value is typed as plain text instead of JSON.
     fileprivate var isTypedAsText: Bool {
         switch self {
         case .object, .map, .any, .array: false
@@ -161,15 +161,15 @@ extension Schema {
     }
 }
 
-/// Examples of values, made from their shape.
+/// Examples of values, derived from their schema.
 enum CallExample {
-    /// A field as it is typed in a shell: `'mentionees=[{"type":"user","users":["bob"]}]'`.
+    /// A field as typed in a shell: `'mentionees=[{"type":"user","users":["bob"]}]'`.
     static func word(_ name: String, _ schema: Schema) -> String {
         let json = (try? JSONWriter.bytes(of: value(schema))).map { String(decoding: $0, as: UTF8.self) } ?? "…"
         return "'\(name)=\(json)'"
     }
 
-    /// How a list of objects is typed; nil for other fields.
+    /// A list of objects as typed; nil for other fields.
     static func ofObjects(_ name: String, _ schema: Schema) -> String? {
         guard case .array(let element) = schema, !element.isTypedAsText else { return nil }
         return word(name, schema)
@@ -192,7 +192,7 @@ enum CallExample {
 }
 
 extension [String] {
-    /// The one that is nearest to a word, when it is near enough to be a slip.
+    /// The nearest one to a word, if it is close enough to be a typo.
     func nearest(to word: String) -> String? {
         let nearest = map { (name: $0, distance: $0.editDistance(to: word)) }.min { $0.distance < $1.distance }
         guard let nearest, nearest.distance <= Swift.max(2, word.count / 3) else { return nil }

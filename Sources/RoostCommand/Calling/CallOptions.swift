@@ -15,7 +15,7 @@ struct AskingOptions: ParsableArguments {
     @Flag(help: "Act as an admin of the app. With --as, on the server's machine.") var admin = false
     @OptionGroup var server: ServerOptions
 
-    /// Connects for some calls, with a token that is made now unless one was given. A refusal becomes one line on standard error, and exit code 1.
+    /// Connects for some calls, with a newly issued token unless one was given. An error response becomes one line on standard error and exit code 1.
     func run(_ body: (CallConnection) async throws -> Void) async throws {
         let url = try server.address()
         let (called, secretDirectory) = try await callServer(at: url)
@@ -29,7 +29,7 @@ struct AskingOptions: ParsableArguments {
         }
     }
 
-    /// How the caller comes to an admin's token, after a refusal for want of one.
+    /// How the caller gets an admin's token, after an error for lack of one.
     private func advice(after error: RoostError) -> String? {
         guard !admin, error.code == .notPermitted, error.rule?.hasSuffix("needs an admin's token") == true else { return nil }
         return server.givenToken == nil ? "Add --admin." : "On the server's machine, --as with --admin makes one."
@@ -38,11 +38,11 @@ struct AskingOptions: ParsableArguments {
     static let adminWithToken = ValidationError(
         "--admin makes an admin's token from the data directory; a given token is used as it is.")
 
-    /// Returns the server with the token to call it with, and the directory that the token was made from if it wasn't given.
+    /// Returns the server with the token to use, and the directory that the token was made from if it wasn't given.
     private func callServer(at url: URL) async throws -> (CallServer, secretDirectory: URL?) {
         if let token = server.givenToken {
             guard !admin else { throw Self.adminWithToken }
-            // The server refuses text that isn't a token at all.
+            // Text that isn't a token at all is left for the server to refuse.
             guard let user, let owner = TokenOwner(token), owner.user != user else {
                 return (CallServer(url, token: token, actsAs: nil), nil)
             }
@@ -60,14 +60,14 @@ struct AskingOptions: ParsableArguments {
     }
 }
 
-/// The caller, the server, and how the answer is printed: the options of the commands for scripts.
+/// The caller, the server and the output format: the options of the commands for scripts.
 struct CallOptions: ParsableArguments {
     @OptionGroup var asking: AskingOptions
     @Flag(help: "Print JSON: the answer as the protocol has it.") var json = false
 
     /// Connects for some calls.
     ///
-    /// - Parameter optionNames: The options that give fields of the calls, by the fields' names: a refusal names the option.
+    /// - Parameter optionNames: The options that set fields of the calls, by the fields' names: an error names the option.
     func run(naming optionNames: [String: String] = [:], _ body: (CallConnection) async throws -> Void) async throws {
         try await asking.run { connection in
             do { try await body(connection) } catch let error as RoostError {
@@ -76,19 +76,19 @@ struct CallOptions: ParsableArguments {
         }
     }
 
-    /// Prints an answer: its lines, or all of it as JSON.
+    /// Prints a response: as lines, or all of it as JSON.
     func show<Answer: Encodable>(_ answer: Answer, _ lines: @autoclosure () -> [String]) throws {
         if json { try Output.json(answer) } else { try Output.lines(lines()) }
     }
 
-    /// Prints what was done for each of several users, failures on standard error. Exit code 1 when there was one.
+    /// Prints the outcome for each of several users, failures on standard error. Exit code 1 if there was one.
     ///
-    /// - Parameter failures: The outcomes that leave undone what was asked for.
+    /// - Parameter failures: The outcomes that count as failures.
     func show(_ results: MemberResults, failures: Set<MemberResult.Outcome> = [.refused]) throws {
         let failed = results.results.filter { failures.contains($0.outcome) }
         try show(results, MemberText.lines(of: results.results.filter { !failures.contains($0.outcome) }))
         guard !failed.isEmpty else { return }
-        // The JSON has them in it.
+        // The JSON includes them.
         if !json { for line in MemberText.lines(of: failed) { Output.note(line) } }
         throw ExitCode(1)
     }
@@ -100,7 +100,7 @@ extension ServerOptions {
 }
 
 extension RoostError {
-    /// The same refusal, with the name of an option in place of the field that the message begins with.
+    /// The same error, with an option's name in place of the field that the message begins with.
     func naming(_ optionNames: [String: String]) -> RoostError {
         var named = namingCommands
         guard let field, let name = optionNames[field], message.hasPrefix("\(field) ") else { return named }
@@ -108,7 +108,7 @@ extension RoostError {
         return named
     }
 
-    /// The same refusal, with a command in place of the operation that it advises to call, and an option in place of the field to give.
+    /// The same error, with a command in place of the operation that it advises to call, and an option in place of the field to give.
     var namingCommands: RoostError {
         var named = self
         named.message = message.replacing(": see type.list.", with: ": see roost channels types.")
@@ -116,14 +116,14 @@ extension RoostError {
         return named
     }
 
-    /// The refusal as one line: the server's message, its code, and its end if it has one.
+    /// The error as one line: the server's message, its code, and when it ends, if it does.
     var summaryLine: String {
         let end = until.map { $0 == .forever ? ", for ever" : ", until \(MessageTime.moment(of: $0.date))" } ?? ""
         return "\(message.safe()) (\(code.rawValue)\(end))"
     }
 
-    /// The same with what to do where the server refuses a token that the command has made. A refusal of a claim names it; one of the signature,
-    /// as of a token that was made with another server's secret, doesn't.
+    /// The same, with advice if the server refuses a token made by the command. An error about a claim names it; one about the signature,
+    /// as for a token made with another server's secret, doesn't.
     ///
     /// - Parameter directory: The directory that the token was made from; nil if it was given.
     func summaryLine(ofTokenFrom directory: URL?, at url: URL) -> String {

@@ -28,7 +28,7 @@ struct CallRequest: Hashable {
         }
     }
 
-    /// A value in a URL. A list's are parted by commas, which stand in none of them unencoded.
+    /// A value in a URL. A list's values are separated by commas, which are encoded inside values.
     private static func encoded(_ value: JSONValue) -> String {
         switch value {
         case .string(let text): encoded(text)

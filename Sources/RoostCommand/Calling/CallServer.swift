@@ -3,7 +3,7 @@ import NIOCore
 import NIOHTTP1
 import RoostAPI
 
-/// The server that calls are sent to, and the token they use.
+/// The server that calls are sent to, and the token to use.
 struct CallServer {
     let isSecure: Bool
     let host: String
@@ -11,12 +11,12 @@ struct CallServer {
     /// A proxy's prefix for the server's paths.
     private let prefix: String
     private let token: String
-    /// In whose name a backend asks (SB-12).
+    /// The user on whose behalf a backend calls (SB-12).
     private let actsAs: UserID?
-    /// The command that starts the server, for whoever finds it stopped.
+    /// The command that starts the server, for the message that it isn't running.
     var startCommand = "roost serve"
 
-    /// - Parameter url: With the scheme `http` or `https`, or as a chat takes it: `ws`, `wss`, the socket's path at its end.
+    /// - Parameter url: With the scheme `http` or `https`, or as a chat accepts it: `ws`, `wss`, with the socket's path at its end.
     init(_ url: URL, token: String, actsAs: UserID?) {
         isSecure = url.scheme == "https" || url.scheme == "wss"
         host = url.host(percentEncoded: false) ?? ""
@@ -26,7 +26,7 @@ struct CallServer {
         self.actsAs = actsAs
     }
 
-    /// As people write it.
+    /// The address in its usual notation.
     var address: String { "\(isSecure ? "https" : "http")://\(hostHeader)\(prefix)" }
 
     /// Whether the host is an IP address rather than a name.

@@ -2,15 +2,15 @@ import ArgumentParser
 import Roost
 import RoostAPI
 
-/// A command that makes one call about one channel, and prints what comes of it.
+/// A command that makes one call about one channel and prints the result.
 protocol ChannelCommand: AsyncParsableCommand {
     associatedtype Call: RoostAPI.Operation
 
     var target: ChannelTarget { get }
     var call: Call { get }
-    /// The options that give fields of the call, by the fields' names.
+    /// The options that set fields of the call, by the fields' names.
     var optionNames: [String: String] { get }
-    /// The answer as people read it.
+    /// The response in readable form.
     func lines(of answer: Call.Response) -> [String]
 }
 

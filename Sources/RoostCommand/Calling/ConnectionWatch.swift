@@ -2,17 +2,17 @@ import Foundation
 import Roost
 import RoostAPI
 
-/// Tells on standard error what becomes of a client's connection, and ends what can't go on.
+/// Reports a client's connection status on standard error, and ends a command that can't continue.
 @MainActor
 struct ConnectionWatch {
     private let address: URL
-    /// Whether nothing makes new tokens: a refusal of this one is final.
+    /// Whether the token was given and can't be renewed: its refusal is final.
     private let isTokenGiven: Bool
     /// The directory that tokens are made from, if none is given.
     private let secretDirectory: URL?
     /// The command that starts the server.
     private let startCommand: String
-    /// Whether the first connection is told too, not only one that was waited for.
+    /// Whether the first connection is reported too, not only one that was waited for.
     private let announcesFirst: Bool
 
     nonisolated init(to server: ServerOptions, announcesFirst: Bool) throws {
@@ -23,10 +23,10 @@ struct ConnectionWatch {
         self.announcesFirst = announcesFirst
     }
 
-    /// Runs a body beside the watch.
+    /// Runs a body in parallel to the watch.
     ///
-    /// - Parameter isIdle: Whether nothing waits for a connection: then one that can't be made is the end.
-    /// - Throws: What the body throws, a refusal as a ``Failure``; a ``Failure`` when the client won't connect any more.
+    /// - Parameter isIdle: Whether nothing is waiting for a connection: then a failure to connect ends the command.
+    /// - Throws: The body's error, a refused token as a ``Failure``; a ``Failure`` if the client no longer tries to connect.
     func run(
         over chat: Chat, isIdle: @escaping @Sendable @MainActor () -> Bool,
         _ body: @escaping @Sendable @MainActor () async throws -> Void
@@ -45,12 +45,12 @@ struct ConnectionWatch {
     private func follow(_ updates: AsyncStream<ConnectionStatus>, isIdle: @Sendable @MainActor () -> Bool) async throws {
         var isTold = !announcesFirst
         var isAdvised = false
-        // It goes on trying for the same reason: that is told once.
+        // The same reason for repeated retries is reported once.
         var toldReason: String?
         var wasOnline = false
         for await status in updates {
             if let failure = failure(of: status) { throw failure }
-            // The body ends with it too, which waits for the first connection: whichever is first, it is told once.
+            // The body, which waits for the first connection, also fails with it: whichever is first, it is reported once.
             if case .refused(let error) = status, !wasOnline { throw failure(after: error) }
             if status == .online { wasOnline = true }
             let reason = reason(of: status)

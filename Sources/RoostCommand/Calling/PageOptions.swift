@@ -9,16 +9,16 @@ struct PageOptions: ParsableArguments {
     @Option(help: "The nextCursor of the previous page, as --json prints it.") var cursor: String?
     @Flag(help: "All pages, one after the other.") var all = false
 
-    /// The options by the names of the fields that they give.
+    /// The options, by the names of the fields that they set.
     static let names = ["limit": "--limit", "cursor": "--cursor"]
 
-    /// Asks for a page, or for all of them as one.
+    /// Fetches a page, or all of them as one.
     ///
     /// - Parameter operation: Makes the call for a page from its limit and cursor.
     func read<Call: RoostAPI.Operation, Item>(
         through connection: CallConnection, _ operation: (_ limit: Int?, _ cursor: String?) -> Call
     ) async throws -> Page<Item> where Call.Response == Page<Item> {
-        // With `--all`, as few answers as possible.
+        // With `--all`, as few responses as possible.
         let limit = limit ?? (all ? Limits.memberPage.max : nil)
         var page = try await connection.call(operation(limit, cursor))
         while all, let cursor = page.nextCursor {
@@ -32,7 +32,7 @@ struct PageOptions: ParsableArguments {
         return page
     }
 
-    /// Prints a list: its lines, or the page as JSON. Standard error says if there is more, or nothing.
+    /// Prints a list: its lines, or the page as JSON. Standard error says if there is more, or if there is nothing.
     func show<Item>(_ page: Page<Item>, with options: CallOptions, none: String, _ lines: ([Item]) -> [String]) throws {
         try options.show(page, page.items.isEmpty ? [] : lines(page.items))
         guard !options.json else { return }

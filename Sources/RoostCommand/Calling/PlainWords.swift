@@ -7,9 +7,9 @@ import Roost
 import RoostAPI
 import RoostServer
 
-/// Failures in words. What libraries and the system throw describes itself in their own terms, with paths of their sources.
+/// Failures in plain words. Errors of libraries and the system describe themselves in their own terms, with paths of their sources.
 enum PlainWords {
-    /// Why something failed: a sentence, or the part of one that comes after a colon.
+    /// The reason of a failure: a sentence, or the part of one after a colon.
     static func reason(of error: any Error) -> String {
         switch error {
         case let error as RoostError: error.message.safe()
@@ -24,7 +24,7 @@ enum PlainWords {
         }
     }
 
-    /// The same with the code and the end of a server's refusal.
+    /// The same with the code and the end of a server's error.
     static func line(of error: any Error) -> String { (error as? RoostError)?.summaryLine ?? reason(of: error) }
 
     private static func reason(of error: NIOConnectionError) -> String {
@@ -45,12 +45,12 @@ enum PlainWords {
         return (field.isEmpty ? "it" : field).safe() + " " + what
     }
 
-    /// Returns a description with what TLS and the system say in it in plain words, and others as they are.
+    /// Returns a description with the parts by TLS and the system in plain words; others are returned unchanged.
     ///
-    /// The client's own reasons come as such texts (``WaitingReason/message``).
+    /// The client's own reasons are such texts (``WaitingReason/message``).
     static func cleaned(_ text: String) -> String {
         if let reason = tlsReasons.first(where: { text.contains($0.name) })?.reason {
-            // What stands before the error is a sentence already.
+            // The part before the error is already a sentence.
             let start = text.firstRange(of: /:? ?(handshakeFailed|NIOSSL|BoringSSL)/).map { String(text[..<$0.lowerBound]) } ?? ""
             return start.isEmpty ? reason : "\(start): \(reason)"
         }
@@ -59,7 +59,7 @@ enum PlainWords {
             .replacing("Inappropriate operation for state", with: "the connection was closed")
     }
 
-    /// By the names that BoringSSL has for them.
+    /// Keyed by BoringSSL's names.
     private static let tlsReasons: [(name: String, reason: String)] = [
         ("CERTIFICATE_VERIFY_FAILED", "its certificate isn't one that this machine trusts"),
         ("unableToValidateCertificate", "its certificate isn't one that this machine trusts"),
@@ -73,11 +73,11 @@ enum PlainWords {
 }
 
 extension WaitingReason {
-    /// The reason as it is shown.
+    /// The reason as shown.
     var words: String { PlainWords.cleaned(message).safe() }
 }
 
 extension Failure {
-    /// What somebody who runs a command is told of an error.
+    /// The failure that a command reports for an error.
     init(_ error: any Error) { self = error as? Failure ?? Failure(PlainWords.reason(of: error)) }
 }

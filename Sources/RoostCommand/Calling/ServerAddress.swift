@@ -2,7 +2,7 @@ import Foundation
 import Roost
 import RoostAPI
 
-/// A server's address, as it is typed or set.
+/// A server's address, as typed or set.
 struct ServerAddress {
     let url: URL
 
@@ -16,20 +16,20 @@ struct ServerAddress {
         guard let url = URL(string: text), ["http", "https", "ws", "wss"].contains(url.scheme), url.host() != nil else {
             throw Wrong(requirement: "must be like http://127.0.0.1:8080 or https://chat.example.com; it is '\(text.safe())'.")
         }
-        // All commands refuse what the SDK does. The address isn't repeated: there may be a password in it.
+        // All commands refuse the same addresses as the SDK. The address isn't repeated, since it may contain a password.
         do { try WebSocketTransport().validate(url) } catch {
             throw Wrong(requirement: String(error.message.trimmingPrefix("url ")))
         }
         self.url = url
     }
 
-    /// What a proxy puts before all paths of the server: the path of its address, without the socket's own at the end. Empty if it puts nothing there.
+    /// The prefix that a proxy adds to all paths of the server: the path of its address, without the socket's own at the end. Empty if there is none.
     static func prefix(of url: URL) -> String {
         let path = withoutSlashesAtEnd(url.path(percentEncoded: true))
         return path.hasSuffix(socketPath) ? withoutSlashesAtEnd(String(path.dropLast(socketPath.count))) : path
     }
 
-    /// The address of the server's socket, below the prefix. The SDK takes a path for the socket's own.
+    /// The address of the server's socket, below the prefix. The SDK takes any path to be the socket's own.
     var socket: URL {
         guard !["", "/"].contains(url.path(percentEncoded: true)) else { return url }
         var components = URLComponents(url: url, resolvingAgainstBaseURL: false)

@@ -3,7 +3,7 @@ import Foundation
 import Roost
 import RoostAPI
 
-/// Which server, and with which token: the options of every command that talks to one.
+/// The server and the token: the options of every command that connects to a server.
 struct ServerOptions: ParsableArguments {
     @Option(help: "The server's address. Default: http://127.0.0.1:8080. Environment: ROOST_URL.") var url: String?
     @Option(help: "The server's data directory, for its secret; else roost-data or roost-demo. Environment: ROOST_DATA.")
@@ -15,10 +15,10 @@ struct ServerOptions: ParsableArguments {
         throw ValidationError("--token is empty.")
     }
 
-    /// The given token; nil if one has to be made.
+    /// The given token; nil if one has to be issued.
     var givenToken: String? { token ?? ProcessInfo.processInfo.variable("ROOST_TOKEN") }
 
-    /// The address as it was given. A path in it is the prefix that a proxy gives the server's paths.
+    /// The address as it was given. Its path is the prefix that a proxy adds to the server's paths.
     func address() throws -> URL { try serverAddress().url }
 
     /// The address of the socket, for the SDK.
@@ -32,7 +32,7 @@ struct ServerOptions: ParsableArguments {
         }
     }
 
-    /// The directory that tokens are made from; nil if a token is given, or there is none. Of a given token's server no directory is known.
+    /// The directory that tokens are made from; nil if there is none, or if a token is given, whose server's directory isn't known.
     var secretDirectory: URL? { givenToken == nil ? (TokenMint.named(data) ?? TokenMint.usual())?.directory : nil }
 
     /// The command that starts the server whose directory tokens are made from.

@@ -1,12 +1,12 @@
 import Foundation
 import RoostAPI
 
-/// Whom a token names. Nothing is checked here: that is the server's work.
+/// The user that a token names. Nothing is checked here: that is the server's job.
 struct TokenOwner: Hashable {
     let user: UserID
     let role: AppRole
 
-    /// Nil for what isn't a JSON Web Token.
+    /// Nil for anything but a JSON Web Token.
     init?(_ token: String) {
         let parts = token.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }

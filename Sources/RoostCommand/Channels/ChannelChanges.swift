@@ -7,7 +7,7 @@ extension Channels {
         static let configuration = CommandConfiguration(
             abstract: "Create a channel.",
             discussion:
-                "The user becomes its owner and first member. Where such a channel is distinct, the one with the same members is shown."
+                "The user becomes its owner and first member. If such a channel is distinct, the existing one with the same members is shown."
         )
 
         @Argument(help: "The channel's id, which never changes. Generated if left out.") var channel: ChannelID?
@@ -22,7 +22,7 @@ extension Channels {
         @OptionGroup var attributes: AttributeOptions
         @Flag(
             help:
-                "Whether everyone finds and joins it, or members find it and invite others. Without either it is as its type says.")
+                "Whether everyone can find and join it, or members find it and invite others. Without either the type decides.")
         var access: PublicOrPrivate?
         @OptionGroup var options: CallOptions
 
@@ -47,11 +47,11 @@ extension Channels {
     struct Update: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Change a channel's attributes.",
-            discussion: "What isn't given stays as it is. An empty text removes a value: --name ''.")
+            discussion: "Attributes that aren't given stay unchanged. An empty text removes a value: --name ''.")
 
         @Argument(help: "The channel's id.") var channel: ChannelID
         @OptionGroup var attributes: AttributeOptions
-        @Flag(help: "Whether everyone finds and joins it, or members find it and invite others. Without either it stays as it is.")
+        @Flag(help: "Whether everyone can find and join it, or members find it and invite others. Without either it stays unchanged.")
         var access: PublicOrPrivate?
         @Flag(help: "Remove all tags.") var noTags = false
         @Option(
@@ -81,7 +81,7 @@ extension Channels {
     }
 }
 
-/// The attributes that a channel can be given at its creation, and later.
+/// The attributes that can be set when a channel is created, and later.
 struct AttributeOptions: ParsableArguments {
     @Option(help: "The name that people see.") var name: String?
     @Option(help: "A tag. Give it again for more.") var tag: [String] = []
@@ -93,7 +93,7 @@ struct AttributeOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Maximum number of members.", valueName: "number"), transform: NumberArgument.whole)
     var maxMembers: Int?
 
-    /// The options by the names of the fields that they give.
+    /// The options, by the names of the fields that they set.
     static let names = [
         "displayName": "--name", "tags": "--tag", "customType": "--custom-type", "coverUrl": "--cover", "metadata": "--metadata",
         "policy.maxMembers": "--max-members",
@@ -104,7 +104,7 @@ struct AttributeOptions: ParsableArguments {
         throw ValidationError("--max-members must be from 1 to \(Limits.membersPerChannel); it is \(maxMembers).")
     }
 
-    /// The attributes that are texts. An uploaded file and data have no option.
+    /// The text attributes. An uploaded file and data have no option.
     var texts: ChannelAttributes { ChannelAttributes(displayName: name, coverUrl: cover, customType: customType) }
 
     var policy: PolicyChanges? { maxMembers.map { PolicyChanges(maxMembers: $0) } }
@@ -112,7 +112,7 @@ struct AttributeOptions: ParsableArguments {
     var isEmpty: Bool { texts == ChannelAttributes() && tag.isEmpty && metadata == nil && maxMembers == nil }
 }
 
-/// The flags `--public` and `--private`. Each command says itself what holds without it.
+/// The flags `--public` and `--private`. Each command defines its own default.
 enum PublicOrPrivate: String, EnumerableFlag {
     case `public`, `private`
 }

@@ -1,7 +1,7 @@
 import Roost
 import RoostAPI
 
-/// Channels as people read them. What others wrote is made safe for a terminal.
+/// Channels in readable form. Text by others is made safe for a terminal.
 enum ChannelText {
     /// A list in columns.
     static func table(_ views: [ChannelView], _ names: UserNames) -> [String] {

@@ -2,7 +2,7 @@ import ArgumentParser
 import Roost
 import RoostAPI
 
-/// `roost channels`: shows and changes channels, for scripts and for people.
+/// `roost channels`: shows and changes channels, for scripts and people.
 struct Channels: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "List, create and change channels.",
@@ -34,7 +34,7 @@ struct Channels: AsyncParsableCommand {
         @OptionGroup var page: PageOptions
         @OptionGroup var options: CallOptions
 
-        /// The options by the names of the fields that they give.
+        /// The options, by the names of the fields that they set.
         private static let names = [
             "types": "--type", "includingTags": "--tag", "excludingTags": "--without-tag", "nameContains": "--name",
             "includingUsers": "--user", "hidden": "--hidden", "unreadOnly": "--unread", "sort": "--sort",
@@ -48,7 +48,7 @@ struct Channels: AsyncParsableCommand {
             }
         }
 
-        /// Says which types don't exist: a slip may be why nothing was found.
+        /// Reports types that don't exist: a typo may be why nothing was found.
         private func noteUnknownTypes(through connection: CallConnection) async {
             guard !type.isEmpty, let known = try? await connection.call(ListChannelTypes()).map(\.type) else { return }
             for wanted in type where !known.contains(wanted) {
@@ -74,7 +74,7 @@ struct Channels: AsyncParsableCommand {
     struct Delete: ChannelCommand {
         static let configuration = CommandConfiguration(
             abstract: "Delete a channel.",
-            discussion: "Nobody can write to it or join it any more; admins and those who were members can still read it.")
+            discussion: "Writing to it and joining it end; admins and those who were members can still read it.")
 
         @OptionGroup var target: ChannelTarget
         var call: DeleteChannel { DeleteChannel(channel: target.channel) }
