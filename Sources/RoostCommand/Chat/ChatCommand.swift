@@ -4,7 +4,7 @@ import Logging
 import Roost
 import RoostAPI
 
-/// `roost chat`: talks in a channel, through the SDK that apps use.
+/// `roost chat`: chats in a channel, through the SDK that apps use.
 struct ChatCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "chat", abstract: "Chat in a channel.",
@@ -42,7 +42,7 @@ struct ChatCommand: AsyncParsableCommand {
         let files = try ClientFiles(user: user, url: url, directory: store, isOptional: isPlain)
         defer { withExtendedLifetime(files) {} }
 
-        // A screen has a place of its own for failures; log lines would be written across it.
+        // A screen shows failures itself; log lines would be written across it.
         var logger = Logger(label: "roost.chat", factory: StandardErrorLog.init(label:))
         logger.logLevel = isPlain ? .error : .critical
         let chat = Chat(
@@ -63,7 +63,7 @@ struct ChatCommand: AsyncParsableCommand {
         for line in farewell { Output.note(line.safe()) }
     }
 
-    /// Whether there is a terminal on which a full screen can be drawn.
+    /// Whether there is a terminal that can show a full screen.
     private static var hasScreen: Bool {
         let terminal = ProcessInfo.processInfo.variable("TERM") ?? "dumb"
         return isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 && terminal != "dumb"

@@ -1,10 +1,10 @@
-/// The name of a command of a chat, as it is typed after the slash.
+/// The name of a chat command, as typed after the slash.
 enum ChatCommandName: String, CaseIterable {
     case list, join, create, invite, invitations, accept, decline, members, who, devices, status, hide, unhide, mute, unmute, leave
     case edit, delete, retry, discard, unread, read, older, goto, mentions, reset, quit, help
 }
 
-/// Every command of a chat, as /help shows it.
+/// Every chat command, as /help shows it.
 enum ChatHelp {
     struct Command: Hashable {
         let name: ChatCommandName
@@ -12,10 +12,10 @@ enum ChatHelp {
         /// The text after the name.
         var arguments = ""
         let what: String
-        /// Whether it works with lines too, not only on a screen.
+        /// Whether it also works in a chat in lines, not only on a screen.
         var isForLines = true
 
-        /// The output of /help with its name.
+        /// The output of /help for this command.
         var help: String {
             let other = aliases.isEmpty ? "" : "; \(aliases.map { "/" + $0 }.joined(separator: " and ")) too"
             return "\(usage): \(what)\(other)\(isForLines ? "" : "; on a screen only")"
@@ -60,7 +60,7 @@ enum ChatHelp {
 
     static func command(_ name: String) -> Command? { commands.first { $0.name.rawValue == name || $0.aliases.contains(name) } }
 
-    /// The output of /help with a command's name.
+    /// The output of /help for a command.
     static func lines(of name: ChatCommandName) -> [String] { commands.filter { $0.name == name }.map(\.help) }
 
     /// The output of /help on a screen of a width.
@@ -75,7 +75,7 @@ enum ChatHelp {
     /// The output of /help without a screen.
     static let plainLines = table(commands.filter { $0.isForLines }, width: .max)
 
-    /// The commands in two columns. A text that is too wide goes on below its beginning.
+    /// The commands in two columns. A text that is too wide continues below its beginning.
     private static func table(_ commands: [Command], width: Int) -> [String] {
         let rows = commands.map { ($0.usage, $0.what) } + [("//TEXT", "a message that begins with a slash")]
         let indent = (rows.map(\.0.columnWidth).max() ?? 0) + 2

@@ -8,11 +8,11 @@ enum ChatLine: Hashable {
     case quit
     /// With the command to explain; nil for all of them.
     case help(ChatCommandName?)
-    /// For the messages that are shown.
+    /// A command for the messages shown.
     case scrollback(ScrollbackCommand)
     /// A command for the channel and its members.
     case room(RoomCommand)
-    /// An invalid command, with a hint at a valid one.
+    /// An invalid command, with a hint at the correct form.
     case refused(String)
 
     init(_ line: String) {
@@ -40,8 +40,8 @@ enum ChatLine: Hashable {
         }
     }
 
-    /// Where the text of a message begins in a typed line, in UTF-16 code units: after the command for one that is edited. Nil in a line that holds no
-    /// message's text.
+    /// The offset in a typed line at which a message's text begins, in UTF-16 code units: after the command for an edited message. Nil in a
+    /// line without a message's text.
     static func textStart(in line: String) -> Int? {
         guard line.hasPrefix("/") else { return 0 }
         guard !line.hasPrefix("//") else { return 1 }
@@ -62,7 +62,7 @@ enum ChatLine: Hashable {
         case .discard: line = .scrollback(.discard)
         case .unread: line = .scrollback(.unread)
         case .read:
-            // The messages on the screen are read anyway.
+            // The messages on the screen are marked as read anyway.
             guard words.flag("all") else { throw Words.Wrong(reason: "which channels?") }
             line = .scrollback(.readAll)
         case .edit: line = .scrollback(.edit(words.takeText()))
@@ -91,32 +91,32 @@ enum ChatLine: Hashable {
     }
 }
 
-/// A command for the messages that are shown.
+/// A command for the messages shown.
 enum ScrollbackCommand: Hashable {
     case older, delete, retry, discard, unread, readAll
     /// Nil if the new text still has to be entered.
     case edit(String?)
     case goto(Place)
 
-    /// Where in a channel: at a message, or at the first one since a time.
+    /// A position in a channel: at a message, or at the first one since a time.
     enum Place: Hashable {
         case message(MessageID)
         case time(Timestamp)
     }
 }
 
-/// A command for a channel, its members and the channels that the user has.
+/// A command for a channel, its members or the user's channels.
 enum RoomCommand: Hashable {
     case join(ChannelID)
     case create(ChannelID, type: ChannelType, users: [UserID])
     case invite([UserID], welcome: String?)
-    /// Nil for the one invitation that there is.
+    /// Nil for the only pending invitation.
     case accept(ChannelID?), decline(ChannelID?)
     case leave, members, who, devices, unhide, unmute, invitations, mentions, reset
     case hide(archive: Bool, clear: Bool)
-    /// Nil for ever.
+    /// Nil for no end.
     case mute(seconds: Int?)
-    /// An empty one removes it.
+    /// An empty text removes it.
     case status(String)
     case list(hidden: Bool)
 
@@ -134,7 +134,7 @@ enum RoomCommand: Hashable {
     }
 }
 
-/// The words after a command, taken away as they are understood.
+/// The words after a command, consumed as they are parsed.
 private struct Words {
     struct Wrong: Error { let reason: String }
 
@@ -146,13 +146,13 @@ private struct Words {
         words = text.split(whereSeparator: \.isWhitespace).map(String.init)
     }
 
-    /// Takes the whole rest, as it was typed; nil if there is none.
+    /// Takes the whole rest as typed; nil if there is none.
     mutating func takeText() -> String? {
         words = []
         return text.isEmpty ? nil : text
     }
 
-    /// Takes the text after a word, as it was typed.
+    /// Takes the text after a word, as typed.
     mutating func takeText(after mark: String) -> String? {
         guard let index = words.firstIndex(of: mark) else { return nil }
         words.removeSubrange(index...)
@@ -219,7 +219,7 @@ private struct Words {
         return duration.seconds
     }
 
-    /// All words that are left.
+    /// All remaining words.
     mutating func users() throws(Wrong) -> [UserID] {
         try refuseOption()
         let users = words.map { UserID($0) }
@@ -228,7 +228,7 @@ private struct Words {
         return users
     }
 
-    /// Throws when something is left that nobody took.
+    /// Throws if any words are left.
     func end() throws(Wrong) {
         try refuseOption()
         guard let word = words.first else { return }

@@ -2,24 +2,24 @@ import Foundation
 import Roost
 import RoostAPI
 
-/// The folder of a chat's cache and outbox. Two processes must not share those of one user on one server, so they are locked.
+/// The folder of a chat's cache and outbox. Two processes must not share the files of one user on one server, so these are locked.
 struct ClientFiles: ~Copyable {
-    /// Nil when everything stays in memory.
+    /// Nil if everything stays in memory.
     let directory: URL?
-    /// Why everything stays in memory although a folder was meant; nil if it doesn't.
+    /// Why everything stays in memory although a folder was intended; nil if it doesn't.
     let memoryReason: String?
     private let lock: Int32
 
     /// - Parameters:
-    ///   - directory: As the user named it; nil for the usual place.
-    ///   - isOptional: Whether memory will do when none was named.
+    ///   - directory: As named by the user; nil for the default location.
+    ///   - isOptional: Whether memory suffices if none was named.
     init(user: UserID, url: URL, directory named: String?, isOptional: Bool) throws {
         guard named != nil || !isOptional else {
             (self.directory, memoryReason, lock) = (nil, nil, -1)
             return
         }
-        // Its name is for people: users whose ids differ only in what becomes "_" have the same. The SDK's folders in it are each user's own, as the
-        // lock is.
+        // Its name is for people: users whose ids differ only in characters replaced by "_" share it. The SDK's folders in it and the lock
+        // are separate for each user.
         let name = "\(user)@\(url.host() ?? ""):\(url.port ?? 0)".map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" }
         let parent = named.map { URL(filePath: $0, directoryHint: .isDirectory) } ?? Self.usualParent()
         let directory = parent.appending(path: String(name), directoryHint: .isDirectory)
@@ -35,13 +35,13 @@ struct ClientFiles: ~Copyable {
         if reason == nil, lock < 0 { reason = "\(directory.path) can't be written: \(String(cString: strerror(errno)))" }
         if lock >= 0, flock(lock, LOCK_EX | LOCK_NB) != 0 { reason = "\(directory.path) is in use by another roost chat" }
         if let reason, named != nil { throw Failure("\(reason).".safe()) }
-        // The same user in a second terminal, say: it keeps its messages in memory.
+        // For example the same user in a second terminal: its messages are kept in memory.
         (self.directory, memoryReason) = (reason == nil ? directory : nil, reason?.safe())
     }
 
     deinit { if lock >= 0 { close(lock) } }
 
-    /// Where the folders are if none is named: the environment says where a user's state is, or where their home is.
+    /// The parent of the folders if none is named: the environment gives the user's state folder or home.
     static func usualParent(environment: [String: String] = ProcessInfo.processInfo.environment) -> URL {
         // Relative paths are to be ignored (XDG Base Directory Specification).
         func folder(_ name: String) -> URL? {

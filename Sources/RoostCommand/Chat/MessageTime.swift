@@ -2,7 +2,7 @@ import Foundation
 import Roost
 import RoostAPI
 
-/// Times of messages as people read them, in their own time zone.
+/// Times of messages in readable form, in the user's time zone.
 enum MessageTime {
     /// `09:05`
     static func minute(of date: Date, in calendar: Calendar = .current) -> String {

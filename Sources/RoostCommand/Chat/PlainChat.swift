@@ -2,28 +2,28 @@ import Foundation
 import Roost
 import RoostAPI
 
-/// A chat in lines: each line of standard input is sent or obeyed, each message is printed once, and each edit and deletion of one that was printed. For pipes
-/// and scripts.
+/// A chat in lines, for pipes and scripts: each line of standard input is sent or executed, and each message is printed once, as are edits
+/// and deletions of printed ones.
 @MainActor
 final class PlainChat {
     private var room: Room
     private let watch: ConnectionWatch
     private var list: MessageList
     private var printing: Task<Void, Never>?
-    /// Reads the first line, which is begun before there is a connection.
+    /// Reads the first line, started before there is a connection.
     private var firstLine: Task<String?, any Error>?
     /// Whether the input has ended without a line.
     private var isInputEmpty = false
     private var hasEntered = false
     private var printed = PrintedMessages()
-    /// The list that goes back to what was printed last.
+    /// The list that goes back to the last printed message.
     private var catchingUp: MessageList?
     /// Sent messages that aren't on the server's disk yet.
     private var waiting: Set<ClientID> = []
     /// Refused messages that are being taken out of the outbox.
     private var discarding: [Task<Void, Never>] = []
     private var refusals = 0
-    /// Ends the chat when what came can't be printed.
+    /// Ends the chat when something can't be printed.
     private let failures: AsyncStream<any Error>.Continuation
     private let failed: AsyncStream<any Error>
 
@@ -34,7 +34,7 @@ final class PlainChat {
         (failed, failures) = AsyncStream.makeStream()
     }
 
-    /// Messages that are printed at the start.
+    /// The number of messages printed at the start.
     private static let historyLength = 20
 
     private static func list(of room: Room) -> MessageList { room.channel.messages(pageSize: historyLength) }
@@ -71,7 +71,7 @@ final class PlainChat {
         let line = try await StandardInput.nextLine()
         guard line == nil, !Task.isCancelled else { return line }
         isInputEmpty = true
-        // Whoever has nothing to send doesn't wait for the next attempt to learn that there is no connection.
+        // With nothing to send, don't wait for the next attempt to find out that there is no connection.
         if case .waiting = room.chat.connection.status { room.chat.nudge() }
         return nil
     }
@@ -121,7 +121,7 @@ final class PlainChat {
         try await enter()
     }
 
-    /// Joins the channel and prints its newest messages, and then each as it comes. A connection that is lost meanwhile only means to begin again.
+    /// Joins the channel, prints its newest messages and then each one as it arrives. If the connection is lost meanwhile, it starts over.
     private func enter() async throws {
         while true {
             do {
@@ -159,12 +159,12 @@ final class PlainChat {
         }
     }
 
-    /// Waits until all that was sent is on the server's disk, or refused.
+    /// Waits until all sent messages are on the server's disk, or refused.
     private func settle() async throws {
-        // Each pass sees the list as it is then: the last one has everything settled and printed.
+        // Each pass sees the current list; by the last one everything is settled and printed.
         for await update in list.updates {
             try await show(update.items, of: list)
-            // Another pass that catches up shows these.
+            // A pass that is catching up shows these.
             while catchingUp === list { try await Task.sleep(for: .milliseconds(50)) }
             if waiting.isEmpty { break }
         }
@@ -182,8 +182,8 @@ final class PlainChat {
 
     private static func firstSeq(of items: [MessageItem]) -> Seq? { items.first?.message?.seq }
 
-    /// More came at once than a list holds: goes back to what was printed last, and reads from there to the newest messages. Where the connection is lost
-    /// meanwhile, it goes on with the next one.
+    /// Called when more messages arrived at once than a list holds: goes back to the last printed one and reads from there to the newest.
+    /// If the connection is lost meanwhile, it continues on the next one.
     private func catchUp(_ list: MessageList) async throws {
         guard catchingUp !== list else { return }
         catchingUp = list
@@ -195,7 +195,7 @@ final class PlainChat {
                 if list.hasOlder, printed.isMissingSome(before: first) {
                     try await list.loadOlder()
                     guard Self.firstSeq(of: list.items) == first else { continue }
-                    // There is nothing older to be had after all.
+                    // There is nothing older after all.
                     guard list === self.list else { return }
                 }
                 try await show(list.items)
@@ -206,7 +206,7 @@ final class PlainChat {
             } catch let error as RoostError {
                 guard list === self.list else { return }
                 Output.note("Some messages are missing here: \(error.summaryLine)")
-                // What comes from now on is shown by a list of the newest ones only.
+                // From now on a list of only the newest messages shows new ones.
                 await list.showNewest()
                 if list === self.list { try await show(list.items) }
                 return
@@ -214,7 +214,7 @@ final class PlainChat {
         }
     }
 
-    /// Waits until there is a connection, and a moment before, after a call that may succeed later.
+    /// After a call that may succeed later, waits a moment and then until there is a connection.
     private func waitToAskAgain() async throws {
         try await Task.sleep(for: .seconds(1))
         for await status in room.chat.connection.updates where status == .online { break }
@@ -225,7 +225,7 @@ final class PlainChat {
             switch item.state {
             case .pending: continue
             case .sent: waiting.remove(item.clientId)
-            // Lines don't wait: the refusal is the answer, and so the message isn't sent later either.
+            // Lines don't wait: the refusal is final, so the message isn't sent later either.
             case .waiting(let error), .failed(let error): giveUp(item, because: error.summaryLine)
             case .forAnotherServer: giveUp(item, because: "it was meant for another server's data.")
             }
@@ -259,7 +259,7 @@ final class PlainChat {
         try Output.line("[\(time)] \(room.name(of: message.sender)): \(sort)\(message.text.safe())\(edited)")
     }
 
-    /// Prints a printed message once more if it was edited, or that it is gone.
+    /// Prints an already printed message again if it was edited, or reports its deletion.
     private func showChange(of message: Message) throws {
         switch printed.noteChange(of: message) {
         case nil: break

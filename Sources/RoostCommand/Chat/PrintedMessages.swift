@@ -1,8 +1,8 @@
 import RoostAPI
 
-/// What a chat in lines has printed of its channel. It tells which messages are new, and what became of those that were printed.
+/// The messages of a channel that a chat in lines has printed. It tells new messages from printed ones, and detects changes of these.
 struct PrintedMessages {
-    /// What is to be told of a printed message.
+    /// A change of a printed message to report.
     enum Change: Hashable {
         case edited, deleted
     }
@@ -13,16 +13,16 @@ struct PrintedMessages {
         var isDeleted: Bool
     }
 
-    /// Printed messages whose changes are told too.
+    /// The number of printed messages whose changes are reported.
     static let rememberedMax = 1000
 
-    /// Whether the messages that a channel is entered with have been printed: then all later ones are, however many come at once.
+    /// Whether the initial messages of a channel have been printed: then all later ones are printed too, however many arrive at once.
     var hasBegun = false
     private var last: Seq = 0
     private var newestTime: Timestamp?
     private var entries: [Seq: Entry] = [:]
 
-    /// Whether messages that aren't printed may come before the first of these.
+    /// Whether there may be unprinted messages before the first of these.
     func isMissingSome(before first: Seq?) -> Bool {
         guard hasBegun, let first else { return false }
         return first > last
@@ -30,7 +30,7 @@ struct PrintedMessages {
 
     func isNew(_ message: Message) -> Bool { message.seq > last }
 
-    /// Notes a new message, whether it is printed or was deleted before.
+    /// Notes a new message, whether it is printed or was already deleted.
     mutating func add(_ message: Message) {
         last = message.seq
         newestTime = max(message.createdAt, newestTime ?? message.createdAt)
@@ -38,9 +38,9 @@ struct PrintedMessages {
         if entries.count > Self.rememberedMax, let first = entries.keys.min() { entries[first] = nil }
     }
 
-    /// Notes what a printed message is now.
+    /// Notes the current version of a printed message.
     ///
-    /// - Returns: What is to be told of it; nil if it is as it was, or isn't one that was printed.
+    /// - Returns: The change to report; nil if it is unchanged or wasn't printed.
     mutating func noteChange(of message: Message) -> Change? {
         guard let entry = entries[message.seq], entry.id == message.messageId, !entry.isDeleted else { return nil }
         if message.deletedAt != nil {
@@ -52,7 +52,7 @@ struct PrintedMessages {
         return .edited
     }
 
-    /// A server that was restored from a backup gives seqs once more: the first message that isn't the one at its place before is new, with all after it.
+    /// A server restored from a backup assigns seqs again: the first message that differs from the previous one at its seq is new, with all after it.
     mutating func forgetOtherHistory(than messages: some Sequence<Message>) {
         guard let other = messages.first(where: { isOfOtherHistory($0) }) else { return }
         last = other.seq - 1
@@ -62,7 +62,7 @@ struct PrintedMessages {
     private func isOfOtherHistory(_ message: Message) -> Bool {
         guard !isNew(message) else { return false }
         if let entry = entries[message.seq] { return entry.id != message.messageId }
-        // In one history no message comes before an older one.
+        // In one history messages never get older with rising seqs.
         return newestTime.map { message.createdAt > $0 } ?? false
     }
 }

@@ -1,7 +1,7 @@
 import Roost
 import RoostAPI
 
-/// A channel that one user talks in: how it is entered, and how people in it are called.
+/// A channel in which a user chats: how it is entered, and the names of its users.
 @MainActor
 final class Room {
     let chat: Chat
@@ -15,16 +15,16 @@ final class Room {
         self.createsChannel = createsChannel
     }
 
-    /// Another channel of the same user, where people are called as here.
+    /// Another channel of the same user, with the same known names.
     func next(_ channel: ChannelID) -> Room {
         let room = Room(channel, in: chat, createsChannel: false)
         room.names = names
         return room
     }
 
-    /// Goes into the channel, joining or making it first if need be.
+    /// Enters the channel, joining or creating it first if necessary.
     ///
-    /// - Returns: Whether it had to be made.
+    /// - Returns: Whether it had to be created.
     func enter() async throws -> Bool {
         do {
             _ = try await joined(channel.id)
@@ -34,7 +34,7 @@ final class Room {
                 try await chat.createChannel(channel.id)
                 return true
             } catch let error as RoostError where error.code == .alreadyExists {
-                // Somebody else made it meanwhile.
+                // Someone else created it meanwhile.
                 _ = try await joined(channel.id)
                 return false
             }
@@ -43,13 +43,13 @@ final class Room {
 
     /// Returns a channel that the user is a member of, joining it if they aren't one yet.
     ///
-    /// A member doesn't join: the server refuses that for types that nobody joins, such as `conversation`.
+    /// Members don't call join: the server refuses it for types without joining, such as `conversation`.
     func joined(_ id: ChannelID) async throws -> ChannelView {
         do {
             let view = try await chat.call(GetChannel(channel: id))
             if view.membership?.state == .member { return view }
         } catch let error as RoostError where !error.isRetryable {
-            // Some channels can be joined by their id and are shown to members only: the answer to joining counts.
+            // Some channels can be joined by id but are only visible to members: the response to joining decides.
         }
         return try await chat.call(JoinChannel(channel: id))
     }
@@ -57,12 +57,12 @@ final class Room {
     /// Returns a user's name: their display name if it is known, otherwise their id.
     func name(of user: UserID) -> String { names[user] ?? user.rawValue.safe() }
 
-    /// Notes the names of those who are known on this device.
+    /// Notes the names of users known on this device.
     func note(_ users: some Sequence<UserSummary>) {
         for user in users where user.version > 0 { names[user.userId] = user.name.safe() }
     }
 
-    /// Fetches the names that aren't known yet. Without a connection, ids have to do.
+    /// Fetches unknown names. Without a connection, ids are shown instead.
     ///
     /// - Returns: Whether there is something new.
     func learnNames(of users: some Sequence<UserID>) async -> Bool {

@@ -5,9 +5,9 @@ import RoostAPI
 struct RoomAnswer: Sendable {
     /// A single line is a confirmation; several are a list.
     var lines: [String]
-    /// What wasn't done, and why: the rest of the command may have been.
+    /// The parts of the command that failed, and why; the rest may have been done.
     var refusals: [String] = []
-    /// The channel to go into.
+    /// The channel to enter.
     var enters: ChannelID?
 
     init(_ lines: [String], refusals: [String] = [], enters: ChannelID? = nil) {
@@ -18,7 +18,7 @@ struct RoomAnswer: Sendable {
 
 /// The commands for channels and members, the same on a screen and in lines.
 extension Room {
-    /// - Throws: A `RoostError` when the server refuses.
+    /// - Throws: A `RoostError` if the server refuses.
     func carryOut(_ command: RoomCommand) async throws -> RoomAnswer {
         switch command {
         case .join(let id): entered(try await joined(id))
@@ -44,7 +44,7 @@ extension Room {
                 try await $0.chat.updateMe(status: text)
             }
         case .reset:
-            // By a call: from the outbox it would be told before the server has said whether it may be.
+            // As a direct call: through the outbox it would be confirmed before the server has accepted it.
             try await tell("the history of #\(name) begins now for you") {
                 _ = try await $0.chat.call(ResetHistory(channel: $0.channel.id))
             }
@@ -120,7 +120,7 @@ extension Room {
         entry.user.map { name(of: $0.summary) } ?? entry.member.userId.rawValue.safe()
     }
 
-    /// The display name with the id, which commands take.
+    /// The display name with the id, which is what commands accept.
     private static func name(of user: UserSummary) -> String {
         let id = user.userId.rawValue.safe()
         guard let name = user.displayName?.safe(), !name.isEmpty, name != id else { return id }
@@ -179,7 +179,7 @@ extension Room {
 
     private func mentions() async throws -> RoomAnswer {
         let byName = try await chat.mentions(limit: 20)
-        // What mentions a whole channel is listed with that channel alone, which whoever has left it can't read any more.
+        // Mentions of a whole channel are listed only for that channel, which a user who has left it can no longer read.
         let here = channel.hasPermission(.historyRead) ? try await channel.mentions(limit: 20) : Page(items: [])
         let known = Set(byName.items.map(\.messageId))
         let all = (byName.items + here.items.filter { !known.contains($0.messageId) }).sorted { $0.createdAt > $1.createdAt }
@@ -221,7 +221,7 @@ extension Room {
             "#\(entry.channel.channelId.rawValue.safe())\(name), from \(names.nameWithID(of: entry.invitation.inviter))\(welcome)"
     }
 
-    /// Answers the invitation into a channel, or the only one that there is.
+    /// Answers the invitation to a channel, or the only pending one.
     private func withInvitation(
         into id: ChannelID?, _ command: String, answer: (ChannelID) async throws -> RoomAnswer
     ) async throws -> RoomAnswer {

@@ -1,10 +1,10 @@
 import ArgumentParser
 
-/// `roost demo`: a server with people and channels in it, to look around.
+/// `roost demo`: a server with users and channels, to explore.
 struct Demo: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run a server with demo users and channels.",
-        discussion: "Like `roost serve`, with a data directory of its own, in which ann, bob and cat have begun to chat.")
+        discussion: "Like `roost serve`, with its own data directory, in which ann, bob and cat have begun to chat.")
 
     static let standardData = "roost-demo"
 
@@ -15,7 +15,7 @@ struct Demo: AsyncParsableCommand {
         try await ServerRun(settings: settings).run { address, isFirst in
             let announcement = Announcement(settings: settings, address: address)
             do { try await DemoWorld(address: address, settings: settings).make() } catch {
-                // The server runs all the same, and has to be found.
+                // The server runs anyway, and its address must be known.
                 Announcement.show(isFirst ? announcement.first : announcement.later)
                 throw error
             }
@@ -25,7 +25,7 @@ struct Demo: AsyncParsableCommand {
 }
 
 extension Announcement {
-    /// Two commands for two terminals: the shortest way to see two people talk.
+    /// Two commands for two terminals: the shortest way to see two people chat.
     func demo(isFirst: Bool) -> [String] {
         (isFirst ? Array(first.prefix { !$0.hasPrefix("Next") }) : later + [""]) + [
             "ann, bob and cat are here, in the channels general, random and support.",

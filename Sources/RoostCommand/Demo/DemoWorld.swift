@@ -3,10 +3,10 @@ import Logging
 import Roost
 import RoostAPI
 
-/// The people, channels and messages of the demo, made through the SDK as any app would make them.
+/// The users, channels and messages of the demo, created through the SDK as by any app.
 ///
-/// Making them again changes nothing: channels keep their ids, and messages their client ids. Whoever has left a channel stays out of it, and a
-/// channel that was deleted since stays so. What an earlier run didn't come to is made up for.
+/// Creating them again changes nothing: channels keep their ids, and messages their client ids. Users who have left a channel stay out of
+/// it, and a channel deleted since stays deleted. Anything missing from an interrupted run is created.
 struct DemoWorld {
     let address: URL
     /// The settings that the server runs with.
@@ -57,7 +57,7 @@ struct DemoWorld {
         _ = try await chat.call(JoinChannel(channel: channel))
     }
 
-    /// What the server refuses was made by an earlier run, or changed by people since: a channel that was deleted, say.
+    /// A refused call concerns something created by an earlier run or changed by users since, such as a deleted channel.
     private static func toleratingRefusals(_ body: () async throws -> Void) async throws {
         do { try await body() } catch let error as RoostError where !error.isRetryable {}
     }

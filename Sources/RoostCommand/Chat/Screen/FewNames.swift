@@ -1,21 +1,21 @@
 import Roost
 import RoostAPI
 
-/// The names of the few users who are told of beside messages: who has read one, or whom one doesn't mention. Those of users who have never written are asked
-/// for.
+/// The names of the few users shown next to messages: a message's readers, or the users that it doesn't mention. Names of users who have
+/// never written are fetched.
 @MainActor
 final class FewNames {
-    /// More users than this have no names: readers are only counted then.
+    /// The most users to name: with more, readers are only counted.
     static let namedMax = 3
 
     private let chat: Chat
     private let changed: @MainActor () -> Void
     private var users: [UserID: (user: LiveUser, observation: ObservationToken)] = [:]
 
-    /// - Parameter changed: Called when a name has arrived or is another one.
+    /// - Parameter changed: Called when a name has arrived or changed.
     init(_ chat: Chat, changed: @escaping @MainActor () -> Void) { (self.chat, self.changed) = (chat, changed) }
 
-    /// The names of some users, as far as they are known. They are all whose names are needed now. With more than ``namedMax`` nobody is asked.
+    /// The names of some users, as far as known. Pass all users whose names are currently needed. With more than ``namedMax`` no names are fetched.
     func names(of ids: [UserID]) -> [String] {
         guard ids.count <= Self.namedMax else {
             users = [:]

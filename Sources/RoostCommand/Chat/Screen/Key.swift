@@ -1,6 +1,6 @@
 import RoostAPI
 
-/// A key that was pressed, or text that was pasted.
+/// A pressed key, or pasted text.
 enum Key: Hashable {
     case text(String), paste(String)
     case enter, backspace, delete, escape, tab
@@ -9,17 +9,17 @@ enum Key: Hashable {
     case interrupt, endOfInput, redraw, suspend
 }
 
-/// Turns the bytes that a terminal sends into keys. A sequence or a character that isn't complete yet waits for the next bytes.
+/// Parses a terminal's bytes into keys. An incomplete sequence or character waits for the next bytes.
 ///
-/// It has no clock. While it ``isWaiting``, its owner tells it when nothing more has come for a while.
+/// It has no clock. While it ``isWaiting``, its owner calls it when nothing more has arrived for a while.
 struct KeyParser {
     private var pending: [UInt8] = []
-    /// The text of a paste whose end hasn't come yet; nil between pastes.
+    /// The text of a paste whose end hasn't arrived yet; nil between pastes.
     private var pasted: [UInt8]?
 
     private static let pasteStart = Array("\u{1B}[200~".utf8)
     private static let pasteEnd = Array("\u{1B}[201~".utf8)
-    /// The bytes that a message's text can have: of a longer paste no more is kept.
+    /// The most bytes of a message's text: the rest of a longer paste is dropped.
     static let pasteSizeBytesMax = Limits.messageTextLength * 8
 
     private static let sequences: [String: Key] = [
@@ -30,16 +30,16 @@ struct KeyParser {
         "b": .wordLeft, "\u{7F}": .deleteWord,
     ]
 
-    /// Whether an escape has come and nothing after it: the key, or a sequence of which the rest is under way.
+    /// Whether only an escape has arrived: the key itself, or the beginning of a sequence.
     var isEscapeOpen: Bool { pasted == nil && pending == [0x1B] }
 
-    /// Whether something has begun that isn't complete.
+    /// Whether a key, sequence or paste is incomplete.
     var isWaiting: Bool { pasted != nil || !pending.isEmpty }
 
     mutating func parse(_ bytes: [UInt8]) -> [Key] {
         pending += bytes
         var keys: [Key] = []
-        // Taken off at the end at once: each removal from the beginning moves all the rest.
+        // Removed in one go at the end: each removal from the beginning moves all the rest.
         var rest = pending[...]
         while let first = rest.first {
             let found: (key: Key?, length: Int)?
@@ -62,14 +62,14 @@ struct KeyParser {
         return keys
     }
 
-    /// Nothing has come since an escape: it is the key.
+    /// Called when nothing has followed an escape: it is the key.
     mutating func endEscape() -> [Key] {
         guard isEscapeOpen else { return [] }
         pending = []
         return [.escape]
     }
 
-    /// Nothing has come for so long that the rest of what has begun never will: a paste ends here, and the beginning of anything else is dropped.
+    /// Called when nothing has arrived for so long that the rest won't: a paste ends here, and any other incomplete input is dropped.
     mutating func end() -> [Key] {
         let isEscape = isEscapeOpen
         let text = pasted.map { $0 + pending }
@@ -97,7 +97,7 @@ struct KeyParser {
         }
     }
 
-    /// The key of an escape sequence at the beginning, nil inside for one that means nothing here; nil when it isn't complete.
+    /// The key of an escape sequence at the beginning, with a nil key if it is unused here; nil if it isn't complete.
     private mutating func escapeSequence(_ bytes: ArraySlice<UInt8>) -> (key: Key?, length: Int)? {
         if bytes.starts(with: Self.pasteStart) {
             pasted = []
@@ -118,7 +118,7 @@ struct KeyParser {
             guard sequence.count > 1 else { return nil }
             length = 2
         } else if kind == 0x1B {
-            // Two escapes: each is a key, or begins a sequence, of its own.
+            // Two escapes: each is a key, or begins a sequence, by itself.
             return (.escape, 1)
         } else {
             // With Alt a key sends an escape and its character.
@@ -128,7 +128,7 @@ struct KeyParser {
         return (Self.sequences[String(decoding: sequence.prefix(length), as: UTF8.self)], length + 1)
     }
 
-    /// How many bytes the first character takes, as far as they belong to it; nil when it isn't complete.
+    /// The number of bytes that belong to the first character; nil if it isn't complete.
     private static func lengthOfCharacter(_ bytes: ArraySlice<UInt8>) -> Int? {
         guard let first = bytes.first, (0xC2...0xF4).contains(first) else { return 1 }
         let whole = (~first).leadingZeroBitCount
@@ -136,7 +136,7 @@ struct KeyParser {
         return length < whole && length == bytes.count ? nil : length
     }
 
-    /// Takes what belongs to the paste. The beginning of its end may be the last that has come.
+    /// Takes the bytes of the paste. The last ones received may be the beginning of its end mark.
     private mutating func paste(_ bytes: ArraySlice<UInt8>) -> (key: Key?, length: Int)? {
         var text = pasted ?? []
         let escape = Self.indexOfEnd(in: bytes)
@@ -150,7 +150,7 @@ struct KeyParser {
         return (.paste(Self.pastedText(text)), part.count + Self.pasteEnd.count)
     }
 
-    /// Where the end of a paste is, or may begin.
+    /// The index at which the end mark of a paste begins, or may begin.
     private static func indexOfEnd(in bytes: ArraySlice<UInt8>) -> Int? {
         var from = bytes.startIndex
         while let escape = bytes[from...].firstIndex(of: 0x1B) {
@@ -165,7 +165,7 @@ struct KeyParser {
         return text.withoutControls(keeping: ["\n", "\t"])
     }
 
-    /// The characters up to the next control byte; a last one that isn't complete is left for later.
+    /// The characters up to the next control byte; an incomplete last one is left for later.
     private static func text(_ bytes: ArraySlice<UInt8>) -> (key: Key?, length: Int)? {
         var end = bytes.firstIndex { $0 < 0x20 || $0 == 0x7F } ?? bytes.endIndex
         if end == bytes.endIndex, let start = bytes.lastIndex(where: { $0 & 0b1100_0000 != 0b1000_0000 }) {

@@ -1,4 +1,4 @@
-/// One line of input and a cursor in it.
+/// A line of input with a cursor.
 struct LineEditor: Hashable {
     private(set) var characters: [Character] = []
     /// Characters before the cursor.
@@ -12,7 +12,7 @@ struct LineEditor: Hashable {
         }
     }
 
-    /// The cursor's place in UTF-16 code units. One within a character is the place after it.
+    /// The cursor's position in UTF-16 code units. Setting one inside a character moves the cursor after it.
     var utf16Cursor: Int {
         get { characters[..<cursor].reduce(0) { $0 + $1.utf16.count } }
         set {
@@ -34,7 +34,7 @@ struct LineEditor: Hashable {
         characters += after
     }
 
-    /// Does what a key says. Keys that don't edit change nothing.
+    /// Applies a key. Keys that don't edit change nothing.
     mutating func apply(_ key: Key) {
         switch key {
         case .text(let text), .paste(let text): insert(text)
@@ -74,7 +74,7 @@ struct LineEditor: Hashable {
 
     /// The part of the line that fits into a width with the cursor in it, and the cursor's column there.
     func visible(in width: Int) -> (text: String, column: Int) {
-        // Back from the cursor as far as there is room: the line may be long, and it is drawn with each key.
+        // Works back from the cursor as far as there is room: the line may be long and is drawn on every key.
         var (text, column) = ("", 0)
         for character in characters[..<cursor].reversed() {
             let shown = Self.shown(character)
@@ -92,7 +92,7 @@ struct LineEditor: Hashable {
         return (text, column)
     }
 
-    /// A character as it is drawn. A newline that was pasted is one column wide here, and a line break in the message.
+    /// A character as it is drawn. A pasted newline is one column wide here, and a line break in the message.
     private static func shown(_ character: Character) -> String {
         if character.isNewline { return "⏎" }
         return character == "\t" ? "→" : String(character).safe()

@@ -1,9 +1,9 @@
 import Roost
 import RoostAPI
 
-/// Marks the mentions in a text that is made safe, so that they are found again once it is broken into lines.
+/// Marks the mentions in a safe text, so that they can be found once it is broken into lines.
 ///
-/// The marks are invisible characters, which no safe text has (``Swift/String/safe(keepsNewlines:)``), and they take no column.
+/// The marks are invisible characters, which safe texts don't contain (``Swift/String/safe(keepsNewlines:)``) and which take no column.
 enum MentionMarks {
     private static let other: Character = "\u{2060}"
     private static let own: Character = "\u{2062}"
@@ -11,7 +11,7 @@ enum MentionMarks {
 
     /// The text of a message with marks, safe for a terminal, and whether one of them is the user's or the channel's.
     ///
-    /// - Parameter users: The names of those whom it mentions.
+    /// - Parameter users: The mentioned users, with their names.
     static func text(
         of content: MessageContent, named users: [UserSummary] = [], for user: UserID
     ) -> (text: String, marksUser: Bool) {
@@ -31,9 +31,9 @@ enum MentionMarks {
         return (marked + String(text[start...]).safe(keepsNewlines: true), marksUser)
     }
 
-    /// The lines of a marked text as they are drawn. A mention may go on in the next line.
+    /// The lines of a marked text as drawn. A mention may continue on the next line.
     ///
-    /// - Parameter style: That of what isn't marked.
+    /// - Parameter style: The style of unmarked text.
     static func styled(_ lines: [String], in style: Style?) -> [String] {
         var mark: Style?
         return lines.map { line in

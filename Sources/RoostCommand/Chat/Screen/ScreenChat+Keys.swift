@@ -3,9 +3,9 @@ import Roost
 import RoostAPI
 
 extension ScreenChat {
-    /// Does what a key says.
+    /// Handles a key.
     ///
-    /// - Returns: Whether to go on.
+    /// - Returns: Whether to continue.
     func press(_ key: Key) -> Bool {
         let page = max(1, RawTerminal.size.height - 4)
         reading.marker.pressedKey(isInView: showsMarker)
@@ -29,7 +29,7 @@ extension ScreenChat {
         return true
     }
 
-    /// Scrolls a panel that is longer than its place, by the keys that scroll the messages otherwise. Redrawing leaves it as it is.
+    /// Scrolls a panel that is longer than its space, with the keys that otherwise scroll the messages. Redrawing leaves it unchanged.
     ///
     /// - Returns: Whether the key was for the panel.
     private func scrollPanel(by key: Key, page: Int) -> Bool {
@@ -38,7 +38,7 @@ extension ScreenChat {
         let size = RawTerminal.size
         guard ScreenLayout(width: size.width).isScrollable(state.panel, height: size.height) else { return false }
         switch key {
-        // Two lines less than the panel has: the last tells which part this is, and one line is shown on both pages.
+        // Two lines less than the panel has: the last one shows the position, and one line is shown on both pages.
         case .pageUp: state.panel.scroll -= max(1, page - 2)
         case .pageDown: state.panel.scroll += max(1, page - 2)
         case .up: state.panel.scroll -= 1
@@ -48,7 +48,7 @@ extension ScreenChat {
         return true
     }
 
-    /// Tells the others that the user writes a message, or doesn't any more. A command is no message.
+    /// Notifies others that the user is typing a message, or has stopped. A command isn't a message.
     private func tellTyping() {
         let text = state.editor.text
         if text.allSatisfy(\.isWhitespace) || text.hasPrefix("/") && !text.hasPrefix("//") {
@@ -64,7 +64,7 @@ extension ScreenChat {
         let size = RawTerminal.size
         let frame = ScreenLayout(width: size.width).frame(of: state, height: size.height, now: .now)
         if lines > 0, frame.showsOldest, list.hasOlder { loadOlder() }
-        // From the bottom on the list follows the newest messages again.
+        // At the bottom the list follows the newest messages again.
         if lines < 0, frame.scroll == 0 {
             reading.marker.reachedBottom()
             attempt { [list] _ in try await list.loadNewer() }
@@ -75,7 +75,7 @@ extension ScreenChat {
     private func scrollDown() {
         (state.scroll, reading.goal, reading.isReturning) = (0, nil, true)
         reading.marker.reachedBottom()
-        // What is meant is the list on the screen now: a /goto right after it has another.
+        // The list currently on the screen: a /goto right after this replaces it.
         attempt { [list] _ in await list.showNewest() }
     }
 
@@ -84,7 +84,7 @@ extension ScreenChat {
         guard !line.allSatisfy(\.isWhitespace) else { return true }
         state.editor.text = ""
         state.notice = nil
-        // Who types wants it to be sent now, and not at the next attempt.
+        // A typed message should be sent now, not at the next attempt.
         if case .waiting = state.status { room.chat.nudge() }
         switch ChatLine(line) {
         case .quit: return false
@@ -123,7 +123,7 @@ extension ScreenChat {
         composer = MentionComposer()
         reading.marker.remove()
         scrollDown()
-        // Without waiting for one another, two messages could change places: the list's order is that of these tasks on the main actor.
+        // Without waiting for each other, two messages could swap places: the list's order is that of these tasks on the main actor.
         let previous = sending
         let channel = room.channel
         sending = Task {
@@ -151,13 +151,13 @@ extension ScreenChat {
         attempt { [list] _ in try await list.loadOlder() }
     }
 
-    /// The user's newest message that isn't deleted, whether it is sent or not.
+    /// The user's newest message that isn't deleted, sent or not.
     var newestOwn: MessageItem? { list.items.last { isOwn($0) && !$0.isDeleted } }
 
-    /// Whether the user wrote a message. What the server says of their doing has them as its sender, and is nobody's own.
+    /// Whether the user wrote a message. The server's messages about the user's actions name the user as sender, but aren't the user's own.
     func isOwn(_ item: MessageItem) -> Bool { item.id.sender == room.chat.user && item.content.kind != .system }
 
-    /// What is told of a change to a message that nobody has any more; nil where the channel keeps its messages.
+    /// The error for changing a message that is no longer stored; nil if the channel stores its messages.
     func refusal(_ reason: String) -> String? {
         guard room.channel.channel?.isEphemeral == true else { return nil }
         return "#\(state.channel.rawValue.safe()) keeps no messages: \(reason)"
@@ -169,15 +169,15 @@ extension ScreenChat {
         attempt { [room] _ in try await room.channel.delete(item) }
     }
 
-    /// Has the last message of others answered later: it stays unread until a newer one is read.
+    /// Leaves the last message of others unread, to be answered later: it stays unread until a newer one is read.
     private func leaveUnread() {
         if let refusal = refusal("none can be unread again") { return tell(refusal) }
-        // Others, silent ones and the server's own, are never unread.
+        // The server's own messages and silent ones are never unread.
         let last = items.last { $0.id.sender != room.chat.user && !$0.isDeleted && $0.message.map(Unread.counts) == true }
         guard let seq = last?.message?.seq else { return tell("no message of somebody else's is in view") }
         reading.marker.leaveUnread(from: seq, upTo: newestSeq)
         tell("the last message is unread again")
-        // A mark that is under way would come after it and take it back.
+        // A pending mark would arrive after it and undo it.
         let marking = reading.marking
         attempt { [room] _ in
             await marking?.value
@@ -185,7 +185,7 @@ extension ScreenChat {
         }
     }
 
-    /// Marks all of the user's channels as read, as far as this device has them.
+    /// Marks all of the user's channels as read, up to the state known to this device.
     private func readAll() {
         attempt { screen in
             try await screen.room.chat.markAllRead()
@@ -193,9 +193,9 @@ extension ScreenChat {
         }
     }
 
-    /// Does something with the server beside the screen, and reports a failure on the status line.
+    /// Performs a request to the server in the background, and reports a failure on the status line.
     ///
-    /// - Parameter command: What the user typed: a missing connection is told long after, and of several commands at a time.
+    /// - Parameter command: What the user typed: a missing connection is reported long after, and for several commands at a time.
     func attempt(_ command: String? = nil, _ body: @escaping @MainActor (ScreenChat) async throws -> Void) {
         attemptCount += 1
         let number = attemptCount
@@ -209,7 +209,7 @@ extension ScreenChat {
         let (line, refusal) = (PlainWords.line(of: error), error as? RoostError)
         switch refusal?.code {
         case .notConnected, .unavailable: tellFailure((command.map { "\($0): " } ?? "") + line, isOutage: true)
-        // A private channel doesn't tell others that it exists.
+        // A private channel isn't revealed to non-members.
         case .notMember where state.hasLeft, .inviteRequired where state.hasLeft,
             .notFound where state.hasLeft && refusal?.field == "channel":
             tellFailure(room.absence)
@@ -221,6 +221,6 @@ extension ScreenChat {
         if lateFailures == nil { events.yield(isOutage ? .outage(text) : .notice(text)) } else { lateFailures?.append(text) }
     }
 
-    /// Says something on the status line.
+    /// Shows a line on the status line.
     func tell(_ line: String) { state.tell([line], width: RawTerminal.size.width) }
 }

@@ -1,9 +1,9 @@
 import Roost
 import RoostAPI
 
-/// Mentions in what is being written.
+/// Mentions in the text being typed.
 extension ScreenChat {
-    /// Puts what a name after an "@" means into the text, or tells what it can mean.
+    /// Completes a name after an "@" in the text, or lists its possible meanings.
     func completeMention() {
         let line = state.editor.text
         guard let start = ChatLine.textStart(in: line) else { return }
@@ -19,7 +19,7 @@ extension ScreenChat {
                 : try await chat.call(SearchMembers(channel: channel, text: typed, limit: 10)).items
             let users = members.compactMap { $0.user?.summary }.filter { $0.userId != chat.user }
             let offersChannel = MentionChoice.mayBeChannel(typed) ? try await room.canMentionChannel() : false
-            // More may have been typed meanwhile, or the line sent and begun again, or another channel entered.
+            // Meanwhile more may have been typed, the line may have been sent and begun again, or another channel entered.
             guard room === screen.room, screen.state.editor.text == line, screen.state.editor.utf16Cursor == cursor else { return }
             screen.composer.text = String(line[String.Index(utf16Offset: start, in: line)...])
             let choices = MentionChoice.all(for: typed, among: users, withChannel: offersChannel)
@@ -47,7 +47,7 @@ extension ScreenChat {
         events.yield(.changed)
     }
 
-    /// Loads the user's newest message into the input, or replaces its text, with the mentions that stand in it.
+    /// Loads the user's newest message with its mentions into the input, or replaces its text.
     func editNewest(_ text: String?) {
         guard let item = newestOwn else { return tell("none of your messages is in view") }
         if item.state == .sent, let refusal = refusal("what is sent can't be edited") { return tell(refusal) }
@@ -59,7 +59,7 @@ extension ScreenChat {
         }
         composer.text = text
         var changes = mentions.changes(to: composer)
-        // Only an edit that says whom it mentions says too whom it doesn't.
+        // Only an edit that gives its mentions gets back which of them were dropped.
         if !item.droppedMentions.isEmpty { changes.mentionees = changes.mentionees ?? item.mentionees ?? [] }
         composer = MentionComposer()
         attempt { [room] _ in
@@ -70,7 +70,7 @@ extension ScreenChat {
 }
 
 extension Room {
-    /// Whether the user may mention anybody, as far as is known: what isn't known yet the server decides.
+    /// Whether the user may mention anyone, as far as known; otherwise the server decides.
     var mayMention: Bool { channel.channel == nil || channel.hasPermission(.messageMention) }
 
     /// Whether the user may mention the whole channel.

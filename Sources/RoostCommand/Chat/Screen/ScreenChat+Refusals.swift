@@ -3,15 +3,15 @@ import RoostAPI
 
 /// Operations in the outbox that the server has refused.
 extension ScreenChat {
-    /// Tells what was refused since the last call, beside messages, whose rows say so.
+    /// Reports operations refused since the last call, except messages, whose rows show it.
     func tellRefusals() {
         let lines = newRefusals()
         if !lines.isEmpty { state.tell(lines.map { $0 + " /retry or /discard" }, width: RawTerminal.size.width) }
     }
 
-    /// What was refused since the last call, a sentence each.
+    /// The operations refused since the last call, a sentence each.
     func newRefusals() -> [String] {
-        // Messages say so themselves, and nobody has asked for what marks as read.
+        // Messages show it themselves, and marking as read isn't requested by the user.
         let others = [SendMessage.name, MarkRead.name]
         let refused = room.chat.outbox.entries.filter { $0.error != nil && !others.contains($0.operation) }
         let new = refused.filter { !toldRefusals.contains($0.id) }
@@ -31,18 +31,18 @@ extension ScreenChat {
         }
     }
 
-    /// Sends again what was refused in this channel: messages, edits and whatever else.
+    /// Sends all refused operations of this channel again: messages, edits and others.
     func retryRefused() {
         settle({ $0.isRefused }, { await $0.retry($1) }, { $0.error != nil }, { await $0.retry($1) })
     }
 
-    /// Gives up what was refused in this channel, waits for the end of a refusal, or is meant for another server.
+    /// Discards the operations of this channel that were refused, wait for the end of a refusal, or are meant for another server.
     func discardRefused() {
         settle(
             { $0.isRefused || $0.waits }, { await $0.discard($1) }, { $0.error != nil || $0.waits }, { await $0.discard($1) })
     }
 
-    /// Rows first, which may show a refusal before the outbox does; what both have is settled once.
+    /// Rows first, which may show a refusal before the outbox does; an operation in both is settled once.
     private func settle(
         _ isRow: @escaping @MainActor (MessageItem) -> Bool, _ row: @escaping @MainActor (MessageList, MessageItem) async -> Void,
         _ isEntry: @escaping @MainActor (LiveOutbox.Entry) -> Bool,
@@ -62,7 +62,7 @@ extension ScreenChat {
 }
 
 extension MessageItem {
-    /// Whether it, or the user's change of it, was refused for good.
+    /// Whether it, or the user's change of it, was permanently refused.
     fileprivate var isRefused: Bool {
         [state, change].contains { if case .failed = $0 { true } else { false } }
     }
@@ -77,7 +77,7 @@ extension MessageItem {
 }
 
 extension LiveOutbox.Entry {
-    /// Why the server refused it for good.
+    /// The error with which the server permanently refused it.
     fileprivate var error: RoostError? { if case .failed(let error) = state { error } else { nil } }
     fileprivate var waits: Bool {
         switch state {

@@ -32,7 +32,7 @@ extension ScreenChat {
         ]
     }
 
-    /// SIGTSTP, which the package of signals hasn't.
+    /// SIGTSTP, which the signals package lacks.
     private nonisolated static func watchSuspensions(_ events: AsyncStream<Event>.Continuation) async {
         let (signals, signal) = AsyncStream.makeStream(of: Void.self)
         let source = DispatchSource.makeSignalSource(signal: SIGTSTP, queue: DispatchQueue(label: "suspensions"))
@@ -42,8 +42,7 @@ extension ScreenChat {
         for await _ in signals { events.yield(.suspended) }
     }
 
-    /// Tells when nothing more has come after a key that may be the beginning of a longer one. An arrow key that comes in two packets does so within
-    /// this time.
+    /// Emits an event if nothing follows a key that may begin a longer sequence. An arrow key split into two packets arrives within this time.
     func watchForPause() {
         guard keys.isEscapeOpen else { return }
         let number = keyCount

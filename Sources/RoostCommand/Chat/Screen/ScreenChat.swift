@@ -3,45 +3,45 @@ import Roost
 import RoostAPI
 import UnixSignals
 
-/// A chat on a full screen. Whatever happens comes as an event through one stream: it changes the state, and the state is drawn.
+/// A chat on a full screen. Everything arrives as an event through one stream; events change the state, and the state is drawn.
 @MainActor
 final class ScreenChat {
     enum Event: Sendable {
         case typed([UInt8])
-        /// The messages, the channel or the user's channels have changed: they are read when the event's turn comes, so that none is of a
-        /// channel that was left meanwhile.
+        /// The messages, the channel or the user's channels have changed: they are read when the event is handled, so none is from a
+        /// channel left meanwhile.
         case messages, channel, channels, typing, outbox
         case status(ConnectionStatus)
         case watched(WatchedChannel)
         case answered(RoomAnswer)
         case notice(String)
-        /// Something failed for want of a connection.
+        /// Something failed for lack of a connection.
         case outage(String)
         case online(Int, ChannelID)
-        /// Nothing was typed for a moment after so many pieces of input.
+        /// Nothing was typed for a moment after this number of pieces of input.
         case paused(Int)
         case tick, resized, suspended, continued, stop
-        /// The input has changed by itself: the screen is drawn after an event.
+        /// The input was changed by the program: the screen is drawn after an event.
         case changed
     }
 
-    /// What is known of the channel on the screen, and how far it is read. It begins anew in another one.
+    /// The state of the channel on the screen, and how far it is read. It is reset for another channel.
     struct Reading {
-        /// What is being marked as read.
+        /// The pending mark as read.
         var marking: Task<Void, Never>?
-        /// How far it was marked as read here.
+        /// The seq up to which it was marked as read here.
         var markedSeq: Seq = 0
-        /// Whether the user was about to enter it before.
+        /// Whether entering it was already attempted.
         var hasBegun = false
         var hasEntered = false
         var marker = UnreadMarker()
         /// Whether the user last was a member, so that a removal is shown.
         var isMember = false
-        /// How many members are online, which is shown to members.
+        /// The number of members online, which is shown to members.
         var onlineCount: Int?
-        /// The place that was asked for and isn't in view yet.
+        /// The requested position, until it is in view.
         var goal: MessageAnchor?
-        /// Whether the newest messages were asked for and aren't in view yet.
+        /// Whether the newest messages were requested and aren't in view yet.
         var isReturning = false
     }
 
@@ -51,9 +51,9 @@ final class ScreenChat {
     let events: AsyncStream<Event>.Continuation
     private let incoming: AsyncStream<Event>
     let channels: ChannelList
-    /// Who else types in the channel.
+    /// The other users typing in the channel.
     private(set) var typing: LiveTyping
-    /// How many members are online.
+    /// The number of members online.
     private(set) var presence: LivePresence
     /// How far the others have read.
     private(set) var receipts: LiveReceipts
@@ -61,7 +61,7 @@ final class ScreenChat {
     private let unmentionedNames: FewNames
     private(set) var items: [MessageItem] = []
     private(set) var keys = KeyParser()
-    /// Pieces of input so far, and at the last tick.
+    /// The pieces of input so far, and at the last tick.
     private(set) var keyCount = 0
     private var keyCountAtTick = 0
     var reading = Reading() {
@@ -69,26 +69,26 @@ final class ScreenChat {
     }
     /// Whether the line above the first unread message is on the screen.
     private(set) var showsMarker = false
-    /// The refused operations of the outbox that the user was told of.
+    /// The refused operations of the outbox already reported to the user.
     var toldRefusals: Set<Int64> = []
-    /// Whether the user knows what to do without a server: there has been one, or the screen has said it.
+    /// Whether the user knows what to do without a server: there has been one, or the screen has shown the advice.
     private var isAdvised = false
     /// What to do without a server.
     private let noServer: String
     private var observations: [ObservationToken] = []
-    /// What is being written, with the mentions in it.
+    /// The text being typed, with its mentions.
     var composer = MentionComposer()
     /// The newest send: the next one waits for it.
     var sending: Task<Void, Never>?
-    /// What was asked of the server and isn't answered yet.
+    /// The pending requests to the server.
     var attempts: [Int: Task<Void, Never>] = [:]
     var attemptCount = 0
-    /// What failed while the chat ended, for want of a screen to show it on.
+    /// Failures while the chat ended, when there is no longer a screen to show them.
     var lateFailures: [String]?
 
     /// - Parameters:
     ///   - memoryReason: Why messages are kept in memory; nil if they aren't.
-    ///   - advice: What to do where no server is found.
+    ///   - advice: What to do if no server is found.
     init(_ room: Room, memoryReason: String?, advice: String) {
         self.room = room
         noServer = advice
@@ -106,9 +106,9 @@ final class ScreenChat {
         if let memoryReason { events.yield(.notice("kept in memory: unsent messages are lost when you quit (\(memoryReason))")) }
     }
 
-    /// Runs until the user quits. The terminal is as it was before, however it ends.
+    /// Runs until the user quits. The terminal is restored, however it ends.
     ///
-    /// - Returns: What the user has to know afterwards.
+    /// - Returns: What to report to the user afterwards.
     func run() async throws -> [String] {
         var terminal = try RawTerminal()
         let producers = produceEvents()
@@ -146,7 +146,7 @@ final class ScreenChat {
         case .paused(let count): if count == keyCount { return try press(keys.endEscape(), terminal: &terminal) }
         case .tick:
             state.tick()
-            // What began a second ago, and had no byte since, won't go on.
+            // A sequence that began a second ago and got no byte since won't continue.
             let isQuiet = keyCount == keyCountAtTick
             keyCountAtTick = keyCount
             if isQuiet, keys.isWaiting { return try press(keys.end(), terminal: &terminal) }
@@ -162,7 +162,7 @@ final class ScreenChat {
         case .watched(let watched):
             guard watched.channel.channelId == state.channel else { break }
             reading.onlineCount = watched.online
-            // Whether the user is a member, and may do something here, comes with the channel alone: its head isn't shown before.
+            // Membership and permissions arrive only with the channel: its header isn't shown before.
             if reading.isMember { (state.onlineCount, state.memberCount) = (watched.online, watched.channel.counters.memberCount) }
         case .notice(let text): state.tell([text], width: RawTerminal.size.width)
         case .outage(let text): state.tellOutage(text, width: RawTerminal.size.width)
@@ -214,7 +214,7 @@ final class ScreenChat {
     }
 
     private func showUnreadElsewhere() {
-        // What the user has muted isn't counted.
+        // Channels muted by the user aren't counted.
         let others = channels.items.filter { $0.id != state.channel && $0.membership?.isNotificationsMuted != true }
         state.unreadElsewhere = others.filter { $0.unreadCount > 0 }
             .map { (($0.channel.displayName ?? $0.id.rawValue).safe(), $0.unreadCount) }
@@ -254,12 +254,12 @@ final class ScreenChat {
         }
         if status == .online, state.status != .online { state.outageEnded() }
         state.status = status
-        // Nobody tells who comes and goes now.
+        // Presence isn't updated without a connection.
         if status != .online { (state.onlineCount, reading.onlineCount) = (nil, nil) }
         if status == .online { enter() }
     }
 
-    /// The newest message here, up to which there is something to read.
+    /// The seq of the newest message here, up to which messages can be read.
     var newestSeq: Seq { items.compactMap { $0.message?.seq }.max() ?? 0 }
 
     private func mentionsUser(_ item: MessageItem) -> Bool {
@@ -278,7 +278,7 @@ final class ScreenChat {
         let list = list
         attempt { screen in
             do { try await list.loaded() } catch {
-                // It goes on at the newest messages, unless another place was asked for meanwhile.
+                // Continues at the newest messages, unless another position was requested meanwhile.
                 if screen.list === list { screen.reading.goal = nil }
                 await list.showNewest()
                 throw error
@@ -310,7 +310,7 @@ final class ScreenChat {
         }
     }
 
-    /// Says of messages whom they name and don't mention.
+    /// Adds to rows the users that their messages name but don't mention.
     private func nameUnmentioned(in rows: inout [ScreenState.Row]) {
         let users = Array(Set(items.filter { !$0.isDeleted }.flatMap(\.droppedMentions))).sorted()
         let names = Dictionary(zip(users, unmentionedNames.names(of: users))) { first, _ in first }
@@ -319,13 +319,13 @@ final class ScreenChat {
         }
     }
 
-    /// Who has read a message.
+    /// The readers of a message.
     private func readers(of item: MessageItem) -> [String] {
         guard let message = item.message else { return [] }
         return readerNames.names(of: receipts.readers(of: message))
     }
 
-    /// The row that an anchor means, once it is there.
+    /// The index of an anchor's row, once loaded.
     private func place(of anchor: MessageAnchor) -> Int? {
         switch anchor {
         case .message(let id): items.firstIndex { $0.message?.messageId == id }

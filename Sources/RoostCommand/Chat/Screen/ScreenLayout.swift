@@ -12,11 +12,11 @@ struct ScreenFrame: Hashable {
     var panelScroll: Int
     /// Whether the oldest message is in view.
     var showsOldest: Bool
-    /// Whether the line above the first unread message is.
+    /// Whether the line above the first unread message is in view.
     var showsMarker: Bool
 }
 
-/// Draws a ``ScreenState`` as lines of text. It reads no clock and no terminal, so that a test needs neither.
+/// Draws a ``ScreenState`` as lines of text. It reads no clock and no terminal, so tests need neither.
 struct ScreenLayout {
     let width: Int
     var calendar = Calendar.current
@@ -26,19 +26,19 @@ struct ScreenLayout {
         let room = max(1, height - 3)
         var state = state
         if let notice = state.notice, state.panel.lines.isEmpty, !StatusLine.hasRoom(for: notice, state, now: now, width: width) {
-            // It fitted when it was told: what else the status line says has grown since.
+            // It fitted at first, but the rest of the status line has grown since.
             (state.notice, state.panel) = (nil, Panel([notice.safe()]))
         }
         let (panel, panelScroll) = panel(state.panel, height: Self.panelHeight(height))
         let (visible, scroll, showsOldest) = scrollback(state, height: room - panel.count)
         let body = visible + panel
         let filler = Array(repeating: "", count: max(0, room - body.count))
-        // A prompt needs columns that a very narrow screen hasn't.
+        // A very narrow screen has no columns for a prompt.
         let prompt = width < 6 ? "" : "> "
         let input = state.editor.visible(in: prompt.isEmpty ? max(1, width) : width - 3)
         let lines = [header(state)] + filler + body + [StatusLine.text(state, now: now, width: width), prompt + input.text]
         return ScreenFrame(
-            // On the lowest of screens the input is what matters most, then what stands above it.
+            // On very low screens the input matters most, then the lines above it.
             lines: Array(lines.suffix(max(1, height))), cursorColumn: max(0, min(width - 1, prompt.count + input.column)),
             scroll: scroll, panelScroll: panelScroll, showsOldest: showsOldest, showsMarker: visible.contains(markerLine))
     }
@@ -47,16 +47,16 @@ struct ScreenLayout {
 
     private static func panelHeight(_ height: Int) -> Int { max(1, height - 4) }
 
-    /// Whether a panel is longer than its place.
+    /// Whether a panel is longer than its space.
     func isScrollable(_ panel: Panel, height: Int) -> Bool { wrapped(panel).count > Self.panelHeight(height) }
 
     private func wrapped(_ panel: Panel) -> [String] { panel.lines.flatMap { $0.wrapped(to: width) } }
 
-    /// Returns the output of a command. Of one that doesn't fit the last line tells which part this is, so that nobody mistakes it for the whole.
+    /// Returns the output of a command. If it doesn't fit, the last line shows which part this is.
     private func panel(_ panel: Panel, height: Int) -> (lines: [String], scroll: Int) {
         let lines = wrapped(panel)
         guard lines.count > height else { return (lines.map(Style.bold.applied(to:)), 0) }
-        // The lowest of screens has a single line for it.
+        // A very low screen has a single line for it.
         let count = max(1, height - 1)
         let scroll = min(max(0, panel.scroll), lines.count - count)
         let shown = lines[scroll..<scroll + count]
@@ -81,7 +81,7 @@ struct ScreenLayout {
 
     // MARK: The scrollback
 
-    /// The part that is in view. Only as many messages are laid out as that takes, from the newest upwards.
+    /// The part in view. Only as many messages as needed are laid out, from the newest upwards.
     private func scrollback(_ state: ScreenState, height: Int) -> (lines: [String], scroll: Int, showsOldest: Bool) {
         let wanted = state.scroll + height
         var blocks: [[String]] = []
@@ -106,13 +106,13 @@ struct ScreenLayout {
         return (Array(all.dropLast(scroll).suffix(height)), scroll, showsOldest)
     }
 
-    /// All lines of some rows.
+    /// All lines of the given rows.
     func block(of rows: [ScreenState.Row], marker: Seq?) -> [String] {
         let (nameWidth, firstNew) = (nameWidth(rows), firstNew(rows, after: marker))
         return rows.indices.flatMap { lines(rows, at: $0, isFirstNew: $0 == firstNew, nameWidth: nameWidth) }
     }
 
-    /// At most a third of the screen: names are shown beside texts, and not instead of them.
+    /// At most a third of the screen: names are shown next to texts, not instead of them.
     private func nameWidth(_ rows: [ScreenState.Row]) -> Int {
         min(14, width / 3, max(3, rows.suffix(200).map(\.name.columnWidth).max() ?? 3))
     }
@@ -147,10 +147,10 @@ struct ScreenLayout {
         }
     }
 
-    /// The columns from which on a name stands beside the text.
+    /// The width from which a name is next to the text.
     private static let widthForNamesBeside = 30
 
-    /// The name on a line of its own.
+    /// A message with the name on its own line.
     private func narrowMessage(_ row: ScreenState.Row, time: String) -> [String] {
         let (text, style) = content(of: row)
         let head = "\(time) \(row.name)".truncated(to: width)

@@ -5,13 +5,13 @@ import RoostAPI
 /// Several lines of output.
 struct Panel: Hashable {
     var lines: [String] = []
-    /// Lines above the first that is shown.
+    /// The number of lines above the first one shown.
     var scroll = 0
 
     init(_ lines: [String] = []) { self.lines = lines }
 }
 
-/// Everything that the screen of a chat shows. Drawing it is ``ScreenLayout``'s work.
+/// Everything shown on the screen of a chat. ``ScreenLayout`` draws it.
 struct ScreenState {
     struct Row: Hashable, Identifiable {
         var id: MessageItem.ID
@@ -21,18 +21,18 @@ struct ScreenState {
         var text: String
         var date: Date
         var state: MessageItem.State
-        /// How far the user's edit or deletion of it has come, if it isn't done.
+        /// The state of the user's pending edit or deletion of it; nil if there is none.
         var change: MessageItem.State?
         var isMine: Bool
         var isEdited: Bool
         var isDeleted: Bool
-        /// What sort of message it is, unless it is a user's text.
+        /// The kind of message, unless it is a user's text.
         var sort: String?
-        /// Whom it names and doesn't mention.
+        /// Users that it names but doesn't mention.
         var unmentioned: [String] = []
-        /// Who has read it, of the user's newest message.
+        /// The readers, for the user's newest message.
         var readers: [String] = []
-        /// Whether it mentions the user, by name or with the channel, and no mark in the text says so.
+        /// Whether it mentions the user, by name or with the channel, without a mark in the text.
         var isForUser = false
     }
 
@@ -40,34 +40,34 @@ struct ScreenState {
     var displayName: String?
     var memberCount: Int?
     var onlineCount: Int?
-    /// The names of others who type in it.
+    /// The names of others typing in it.
     var typing: [String] = []
     /// Whether there are more of them.
     var moreType = false
-    /// Channels with unread messages, without this one.
+    /// Other channels with unread messages.
     var unreadElsewhere: [(name: String, count: Int)] = []
 
-    /// Whether the user was a member, and isn't any more.
+    /// Whether the user is a former member.
     var hasLeft = false
     var rows: [Row] = []
     var hasOlder = false
     /// Whether the channel has messages after the last row.
     var hasNewer = false
-    /// How far was read when reading stopped: newer messages are below the marker. See ``UnreadMarker``.
+    /// The seq up to which messages were read when reading stopped: newer ones are below the marker. See ``UnreadMarker``.
     var marker: Seq?
     /// Lines between the bottom of the scrollback and that of the screen; 0 follows new messages.
     var scroll = 0
 
     var status = ConnectionStatus.offline
-    /// Whether messages that aren't sent are lost with the chat.
+    /// Whether unsent messages are lost with the chat.
     var isInMemory = false
-    /// One line about the result of the last command. It goes after a while: what it says is of that moment.
+    /// One line about the result of the last command. It expires after a while, since it only applies to that moment.
     var notice: String? { didSet { noticeSeconds = 0 } }
     private var noticeSeconds = 0
     private static let noticeSecondsMax = 20
-    /// What was told of a missing connection: it is wrong when there is one again.
+    /// What was shown about a missing connection: it is outdated once there is a connection again.
     private var outage: [String] = []
-    /// The output of a command, shown over the newest messages until the next key that doesn't scroll it.
+    /// The output of a command, shown above the newest messages until the next key that doesn't scroll it.
     var panel = Panel()
     var editor = LineEditor()
 
@@ -87,7 +87,7 @@ struct ScreenState {
         }
     }
 
-    /// Shows what failed for want of a connection.
+    /// Shows what failed for lack of a connection.
     mutating func tellOutage(_ line: String, width: Int) {
         outage = [line]
         tell(outage, width: width)
@@ -99,7 +99,7 @@ struct ScreenState {
         if panel.lines == outage { panel = Panel() }
     }
 
-    /// What was told isn't so any more.
+    /// Removes a line that is no longer true.
     mutating func takeBack(_ line: String) {
         if notice == line { notice = nil }
         if panel.lines == [line] { panel = Panel() }
@@ -119,15 +119,15 @@ struct ScreenState {
         return state
     }
 
-    /// Scrolls so far that a row is in the middle of the screen, or as near to it as the rows after it allow.
+    /// Scrolls until a row is in the middle of the screen, or as near to it as the rows after it allow.
     mutating func scroll(to index: Int, width: Int, height: Int) {
         let below = ScreenLayout(width: width).block(of: Array(rows[(index + 1)...]), marker: marker).count
         scroll = max(0, below - height / 2)
     }
 
-    /// Shows the rows of a changed list. A user who has scrolled up keeps seeing the same lines.
+    /// Shows the rows of a changed list. A user who has scrolled up still sees the same lines.
     ///
-    /// - Parameter keepsPlace: Whether they do, unless the newest messages are in view.
+    /// - Parameter keepsPlace: Whether the view stays in place, unless the newest messages are in view.
     mutating func show(_ new: [Row], keepsPlace: Bool = true, width: Int) {
         if keepsPlace, !isAtBottom, let last = rows.last?.id, let index = new.lastIndex(where: { $0.id == last }),
             index < new.count - 1

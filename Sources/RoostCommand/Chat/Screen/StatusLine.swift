@@ -9,14 +9,14 @@ enum StatusLine {
         return (state.status == .online ? Style.dim : .alert).applied(to: text)
     }
 
-    /// Whether a notice can be read beside everything else that the line has to say.
+    /// Whether a notice fits next to everything else on the line.
     static func hasRoom(for notice: String, _ state: ScreenState, now: Date, width: Int) -> Bool {
         line(state, notice, now: now, width: width).columnWidth <= width
     }
 
     private static func line(_ state: ScreenState, _ notice: String?, now: Date, width: Int) -> String {
         var parts = [connection(state, now: now, width: width)]
-        // Where a reason is shown, which may be cut off, they stand before it.
+        // If a reason is shown, which may be cut off, they are placed before it.
         if !state.status.isWaiting, let unsent = unsent(state) { parts.append(unsent) }
         if !state.isAtBottom { parts.append("scrolled up; press End to return") }
         if let typing = typing(state) { parts.append(typing) }
@@ -55,10 +55,10 @@ enum StatusLine {
 }
 
 extension StatusLine {
-    /// The longest text that fits: the reason matters more than what is said beside it.
+    /// The longest text that fits: the reason matters more than the rest.
     private static func waiting(_ state: ScreenState, seconds: Int, _ reason: String, width: Int) -> String {
         let unsent = unsent(state).map { " · \($0)" } ?? ""
-        // That messages will be lost is told however narrow the screen is.
+        // The loss of messages is announced however narrow the screen is.
         let shortUnsent = unsent.isEmpty || state.isInMemory ? unsent : " · \(state.pendingCount) unsent"
         let texts =
             (state.isInMemory ? [] : ["○ reconnecting in \(seconds) s; your messages wait\(unsent) (\(reason))"]) + [
@@ -67,7 +67,7 @@ extension StatusLine {
         return texts.first { $0.columnWidth <= width } ?? texts[texts.count - 1]
     }
 
-    /// What to do where no server was found, which is said once.
+    /// What to do if no server was found; shown once.
     static func noServer(_ startCommand: String) -> String {
         "Start a server with \(startCommand), or name its address with --url."
     }
@@ -81,7 +81,7 @@ extension ConnectionStatus {
     var isWithoutServer: Bool { if case .waiting(_, let reason) = self { reason.cause == .network } else { false } }
 }
 
-/// How a piece of a line looks.
+/// The style of a piece of a line.
 struct Style: Hashable {
     private let code: String
 
@@ -92,10 +92,10 @@ struct Style: Hashable {
     static let ownMention = Style(code: "1;7")
     static let alert = Style(code: usesColours ? "31" : "1")
 
-    /// See no-color.org: who sets the variable wants none, and can still be shown what is bold or dim.
+    /// See no-color.org: setting the variable disables colours, but not bold or dim text.
     private static let usesColours = ProcessInfo.processInfo.variable("NO_COLOR") == nil
 
-    /// A person's colour: the same in every run and on every machine, and readable on dark and on light.
+    /// A person's colour: the same in every run and on every machine, and readable on dark and light backgrounds.
     static func name(_ id: String) -> Style {
         guard usesColours else { return .bold }
         var hash: UInt32 = 0x811c_9dc5
