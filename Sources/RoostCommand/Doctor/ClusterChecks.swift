@@ -20,7 +20,7 @@ struct ClusterChecks {
         }
     }
 
-    /// What can't be checked, since this program can't use such a server.
+    /// The finding for a check that this program can't make, because it can't use such a server.
     private func missing(_ check: String) -> Finding {
         Finding(
             check, .fail, "this roost was built without PostgreSQL and NATS",

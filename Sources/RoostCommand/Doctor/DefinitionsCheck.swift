@@ -1,7 +1,7 @@
 import Foundation
 import RoostServer
 
-/// Whether the file with channel types and roles can be used, where the settings name one.
+/// Checks whether the file with channel types and roles can be used, if the settings name one.
 struct DefinitionsCheck {
     let settings: Settings
 

@@ -1,7 +1,7 @@
 import Foundation
 import RoostServer
 
-/// Checks of the data directory and the disk that it is on.
+/// Checks of the data directory and its disk.
 struct DirectoryChecks {
     private typealias File = DataDirectoryExamination.File
 
@@ -35,7 +35,7 @@ struct DirectoryChecks {
         guard Foundation.access(path, R_OK | W_OK | X_OK) == 0 else {
             return Finding("data directory", .fail, "\(path) can't be read and written", advice: "Run as its owner, or chown it")
         }
-        // Of a link, the attributes are its own, and its mode is 777.
+        // A link's attributes are its own, with mode 777.
         let attributes = try? FileManager.default.attributesOfItem(atPath: directory.resolvingSymlinksInPath().path)
         let owner = attributes?[.ownerAccountName] as? String ?? "unknown"
         let mode = File(path: path)?.mode ?? 0
@@ -52,7 +52,7 @@ struct DirectoryChecks {
     private func secret() -> Finding? {
         let file = SecretFile(directory: directory)
         let path = file.url.path
-        // Whether there is one isn't seen in a directory of somebody else's.
+        // In another user's directory it can't be seen whether there is one.
         if Foundation.access(path, F_OK) != 0, errno == EACCES {
             return Finding("secret", .fail, "\(path) can't be read", advice: Self.ownerAdvice)
         }
@@ -79,7 +79,7 @@ struct DirectoryChecks {
         return Finding("secret", .ok, "\(path), mode \(String(mode, radix: 8))")
     }
 
-    /// Looks at the key ring as a start does: it is refused if it can't be used. Nil if there is none.
+    /// Checks the key ring as on a start, which refuses an unusable one. Nil if there is none.
     private func tokenKeys() async -> Finding? {
         let ring = TokenKeyRing(directory: directory)
         let path = ring.url.path
@@ -101,7 +101,7 @@ struct DirectoryChecks {
         }
     }
 
-    /// The first directory above that is there. A start makes what is missing below it, so it shows the state of the disk.
+    /// The nearest existing parent directory. A start creates the missing ones below it, so it shows the state of the disk.
     private func nearestParent() -> URL {
         var parent = directory.absoluteURL.standardizedFileURL
         repeat {

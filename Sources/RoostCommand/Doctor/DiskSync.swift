@@ -1,6 +1,6 @@
 import Foundation
 
-/// How long the disk takes to have something for sure: every commit waits for that once.
+/// Measures how long the disk takes to store data durably: every commit waits for that once.
 enum DiskSync {
     private static let blockSizeBytes = 4096
     private static let rounds = 100

@@ -17,14 +17,14 @@ struct Doctor: AsyncParsableCommand {
         do { _ = try ServerAddress(url) } catch { throw ValidationError("--url \(error.requirement)") }
     }
 
-    /// The address in `ROOST_URL`, where the commands that call a server look for one; nil if it isn't set.
+    /// The address in `ROOST_URL`, where the commands that call a server look for it; nil if it isn't set.
     private static func addressOfEnvironment() throws -> String? {
         guard let variable = ProcessInfo.processInfo.variable("ROOST_URL") else { return nil }
         do { return try ServerAddress(variable).url.absoluteString } catch { throw Failure("ROOST_URL \(error.requirement)") }
     }
 
     func run() async throws {
-        // As other commands on the server's machine: beside a demo, its directory is meant.
+        // Like other commands on the server's machine: next to a demo, its directory is used.
         let usual = TokenMint.usual()?.directory.relativePath
         let settings = try await Settings.load(flags, standardData: usual ?? "\(Setting.data.standard)")
         let address = try url ?? Self.addressOfEnvironment() ?? settings.address(port: settings.whole(.port)).absoluteString
@@ -64,7 +64,7 @@ struct Finding: Encodable {
     init(_ check: String, _ result: Result, _ found: String, advice: String? = nil) {
         self.check = check
         self.result = result
-        // A failure's own words are whole sentences, and the line goes on with the advice behind a full stop of its own.
+        // A failure's own text is a whole sentence, and the line continues with the advice after its own full stop.
         self.found = advice != nil && found.hasSuffix(".") ? String(found.dropLast()) : found
         self.advice = advice
     }

@@ -1,4 +1,4 @@
-/// Whether variables of the environment look like settings and aren't.
+/// Checks for environment variables that look like settings and aren't.
 struct EnvironmentCheck {
     let settings: Settings
 

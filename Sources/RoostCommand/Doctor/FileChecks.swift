@@ -1,8 +1,8 @@
 import Foundation
 import RoostServer
 
-/// Checks of the files in the data directory: that all pieces are there, that nobody else can open them, that the log is checkpointed, and
-/// that a running server writes to the very files that are there.
+/// Checks of the files in the data directory: that none is missing, that nobody else can open them, that the log is checkpointed, and that
+/// a running server writes to these very files.
 struct FileChecks {
     private typealias File = DataDirectoryExamination.File
 
@@ -17,7 +17,7 @@ struct FileChecks {
 
     private static func lockPath(of directory: URL) -> String { directory.appending(path: "roost.lock").path }
 
-    /// Past this the log is larger than a checkpoint leaves it, whatever was written meanwhile.
+    /// Beyond this size checkpoints of the log can't be completing, whatever was written meanwhile.
     private static let logSizeBytesMax: Int64 = 256 << 20
 
     func findings() -> [Finding] {
@@ -64,7 +64,7 @@ struct FileChecks {
         }
     }
 
-    /// Compares the pages with their checksums, unless a server changes them meanwhile or a log has newer ones for the next start.
+    /// Compares the pages with their checksums, unless a running server changes them or a log has newer ones for the next start.
     private func damage() -> Finding {
         let check = "page checksums"
         guard holder() == nil, File(path: log)?.sizeBytes ?? 0 == 0 else {
@@ -114,8 +114,8 @@ struct FileChecks {
     /// Whether a server runs on the directory.
     var isServed: Bool { holder() != nil }
 
-    /// When the server that runs on the directory started, in Unix seconds. Nil if this process may not look into that one: the number in the lock of a
-    /// server in a container is another process's here.
+    /// When the server that runs on the directory started, in Unix seconds. Nil if this process may not inspect that one: the number in the
+    /// lock of a server in a container belongs to another process here.
     var servedSince: Double? {
         guard let process = holder(), let file = File(path: lock),
             Self.openFiles(of: process)?.contains(where: { $0.identity == file.identity }) == true
@@ -123,7 +123,7 @@ struct FileChecks {
         return ProcessTimes(of: "\(process)")?.startedAt
     }
 
-    /// Compares the files that the serving process has open with those that are here now.
+    /// Compares the files that the serving process has open with those now in the directory.
     private func openFiles() -> Finding? {
         guard let process = holder() else { return nil }
         let check = "open files of the server"
@@ -145,7 +145,8 @@ struct FileChecks {
         return Finding(check, .ok, "process \(process) writes to the files that stand here")
     }
 
-    /// The process that serves from this directory: the one that holds the lock, or, if that was taken away, one that has a file of it open.
+    /// The process that serves from this directory: the one that holds the lock, or, if the lock was removed, one that has a file of the
+    /// directory open.
     private func holder() -> Int32? {
         if Self.isLocked(directory), let text = try? String(contentsOfFile: lock, encoding: .utf8),
             let process = Int32(text.trimmingCharacters(in: .whitespacesAndNewlines)), process > 0
@@ -159,7 +160,8 @@ struct FileChecks {
         }
     }
 
-    /// Whether a process holds the lock of a directory. It is taken for a moment, in which a server that starts says that the directory is in use.
+    /// Whether a process holds the lock of a directory. The check takes the lock for a moment, in which a starting server would report that
+    /// the directory is in use.
     static func isLocked(_ directory: URL) -> Bool {
         let file = open(lockPath(of: directory), O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return false }
@@ -170,12 +172,12 @@ struct FileChecks {
     }
 
     private struct OpenFile {
-        /// As the kernel names it now, also after it was moved.
+        /// The kernel's current name of it, even after it was moved.
         let name: String
         let identity: DataDirectoryExamination.File.Identity
     }
 
-    /// Nil for a process that this one may not look into.
+    /// Nil for a process that this one may not inspect.
     private static func openFiles(of process: Int32) -> [OpenFile]? {
         let place = "/proc/\(process)/fd"
         return try? FileManager.default.contentsOfDirectory(atPath: place).compactMap { number -> OpenFile? in

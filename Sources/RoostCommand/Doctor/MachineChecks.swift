@@ -9,8 +9,8 @@ enum MachineChecks {
         [Finding("roost", .ok, RoostVersion.current), sqlite(), openFiles(connectionsMax), clock()]
     }
 
-    /// SQLite up to 3.51.2 can damage a WAL that is reset while another connection checkpoints it. Roost checkpoints on one connection of one
-    /// process only, which avoids that; a newer SQLite is better all the same.
+    /// SQLite up to 3.51.2 can damage a WAL that is reset while another connection checkpoints it. Roost checkpoints on one connection of
+    /// one process only, which avoids that; a newer SQLite is still better.
     private static func sqlite() -> Finding {
         let version = String(cString: sqlite3_libversion())
         let number = Int(sqlite3_libversion_number())

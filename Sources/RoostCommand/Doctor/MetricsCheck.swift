@@ -1,9 +1,9 @@
 import Foundation
 
-/// Checks a running server's `/metrics`: whether it had to refuse anything, and how near its limits it is.
+/// Checks a running server's `/metrics`: whether it had to refuse anything, and how close to its limits it is.
 struct MetricsCheck {
     private let values: [String: Double]
-    /// Connections that were refused, by the limit that was reached.
+    /// Refused connections, by the limit reached.
     private let refused: [String: Double]
 
     /// - Parameter page: The text of `/metrics`.
@@ -13,7 +13,7 @@ struct MetricsCheck {
         for line in page.split(separator: "\n") where !line.hasPrefix("#") {
             let parts = line.split(separator: " ")
             guard parts.count == 2, let value = Double(parts[1]) else { continue }
-            // Series of one metric are added up: it's the sum that says whether anything happened.
+            // Series of one metric are added up: the sum shows whether anything happened.
             if let reason = parts[0].wholeMatch(of: #/roost_connections_refused_total\{reason="([a-z]+)"\}/#), value > 0 {
                 refused[String(reason.1)] = value
             }

@@ -4,18 +4,18 @@ import NIOPosix
 import RoostAPI
 import RoostServer
 
-/// Whether the server of a directory answers at an address.
+/// Checks whether the server of a directory answers at an address.
 struct ServerCheck {
     let address: String
     let directory: URL
-    /// Whether the database is a file in the directory, which one server has open.
+    /// Whether the database is a file in the directory, opened by one server.
     let isDatabaseHere: Bool
 
-    /// Where the server is asked.
+    /// The address for requests to the server.
     private struct Place {
         let host: String
         let port: Int
-        /// What a proxy puts before its paths.
+        /// The prefix that a proxy adds to its paths.
         let prefix: String
     }
 
@@ -48,7 +48,7 @@ struct ServerCheck {
         switch await isServerOfDirectory(at: place) {
         case true?: server = Finding("server", .ok, found)
         case false?:
-            // What that one does is no matter of this directory.
+            // That server's findings don't concern this directory.
             return [
                 Finding(
                     "server", .fail, "the server at \(address), version \(version), doesn't run on \(directory.path)",
@@ -64,25 +64,25 @@ struct ServerCheck {
 
     /// Whether the server runs on this directory; nil if that can't be found out.
     ///
-    /// It is asked with a token that has expired. Only a server with the directory's keys says that it has; another one says that the token isn't
-    /// valid. Neither does anything more with it.
+    /// It sends an expired token. Only a server with the directory's keys answers that it has expired; any other answers that the token
+    /// isn't valid. Neither does anything more with it.
     private func isServerOfDirectory(at place: Place) async -> Bool? {
         let secret = SecretFile(directory: directory).url.path
         guard access(secret, F_OK) == 0 || errno != ENOENT else { return false }
-        // A copy of the directory has the same keys. On this machine the lock tells which one is served.
+        // A copy of the directory has the same keys. On this machine the lock shows which one is being served.
         let isHere = ["127.0.0.1", "localhost", "[::1]", "::1"].contains(place.host)
         let hasReadableLock = access(directory.appending(path: "roost.lock").path, R_OK) == 0 || errno == ENOENT
         if isHere, isDatabaseHere, hasReadableLock {
             let files = FileChecks(directory: directory, isDatabaseHere: true)
             guard files.isServed else { return false }
-            // Both may be served. Then what tells their processes apart is when they started.
+            // Both may be served. Then their processes are distinguished by their start times.
             if let since = files.servedSince, let page = await Self.get("/metrics", at: place),
                 let told = MetricsCheck(page.body).startedAt, abs(told - since) > Self.startSecondsApart
             {
                 return false
             }
         }
-        // That it has expired is said before its claims are looked at, so they needn't follow the server's settings.
+        // Expiry is checked before the claims, so these needn't follow the server's settings.
         let mint = TokenMint(directory: directory, rules: TokenRules())
         guard let token = try? await mint.token(for: "doctor", expiresAt: Date(timeIntervalSinceNow: -60)),
             let answer = await Self.get("/v1/me", at: place, token: token),
@@ -95,7 +95,7 @@ struct ServerCheck {
         }
     }
 
-    /// How far apart two readings of one process's start may be: setting the machine's clock moves it.
+    /// The most by which two readings of one process's start may differ: setting the machine's clock shifts them.
     private static let startSecondsApart = 1.0
 
     private static func version(in document: String) -> String? {
@@ -106,7 +106,7 @@ struct ServerCheck {
         return (try? JSONDecoder().decode(Document.self, from: Data(document.utf8)))?.info.version
     }
 
-    /// One small request. It has no library of its own: the answer is read until the server closes.
+    /// Makes one small request. It needs no HTTP client: the response is read until the server closes the connection.
     private static func get(_ path: String, at place: Place, token: String? = nil) async -> (status: Int, body: String)? {
         do {
             let channel = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup).connectTimeout(.seconds(3))

@@ -1,7 +1,7 @@
 import Foundation
 import RoostServer
 
-/// Whether a server starts with the settings, as far as no other check looks at what they name.
+/// Checks whether a server starts with the settings, as far as no other check covers them.
 struct SettingsCheck {
     let settings: Settings
 
@@ -28,7 +28,7 @@ struct SettingsCheck {
         }
     }
 
-    /// Nil if there is nothing to say.
+    /// Nil if there is nothing to report.
     private func bus() -> Finding? {
         do {
             try settings.server.requireDatabaseOfBus()

@@ -2,12 +2,12 @@ import ArgumentParser
 import Roost
 import RoostAPI
 
-/// `roost effects`: effects that failed for good.
+/// `roost effects`: permanently failed effects.
 struct Effects: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "List background work that the server gave up on, and retry it.",
         discussion: """
-            An effect that fails is retried after longer and longer pauses, and is dead after its kind's number of attempts. The server's log \
+            An effect that fails is retried after increasing pauses, and is dead after its kind's number of attempts. The server's log \
             says why. For admins and services.
             """,
         subcommands: [List.self, Retry.self], defaultSubcommand: List.self)
@@ -43,7 +43,7 @@ struct Effects: AsyncParsableCommand {
         @OptionGroup var options: CallOptions
 
         func validate() throws {
-            guard (kind == nil) == all else { throw ValidationError("Name a kind and a key, or say --all.") }
+            guard (kind == nil) == all else { throw ValidationError("Name a kind and a key, or give --all.") }
         }
 
         func run() async throws {
@@ -51,7 +51,7 @@ struct Effects: AsyncParsableCommand {
                 guard let kind else { return try await retryAll(through: connection) }
                 let dead = try await Self.deadEffects(through: connection)
                 guard dead.contains(where: { $0.kind == kind && $0.key == key }) else {
-                    // The server says no more of an effect that isn't dead than that it is there.
+                    // For an effect that isn't dead, the server only says that it exists.
                     let name = key.isEmpty ? kind.safe() : "\(kind.safe()) with the key \(key.safe())"
                     throw Failure("There is no dead effect \(name). See roost effects list. (not_found)")
                 }
@@ -77,7 +77,7 @@ struct Effects: AsyncParsableCommand {
                 do {
                     _ = try await connection.call(RetryEffect(kind: effect.kind, key: effect.key))
                 } catch let error as RoostError where error.code == .notFound {
-                    // Somebody else retried it, and it has run.
+                    // Someone else retried it, and it has run.
                 }
             }
             try options.show(["retried": dead.count], ["Retrying \(dead.count) \(dead.count == 1 ? "effect" : "effects")."])

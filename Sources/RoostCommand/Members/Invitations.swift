@@ -5,9 +5,9 @@ import RoostAPI
 extension Members {
     struct Invitations: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "List the invitations that wait for an answer: the user's own, or those into a channel.")
+            abstract: "List pending invitations: the user's own, or those to a channel.")
 
-        @Argument(help: "The channel's id. The user's own invitations when it is left out.") var channel: ChannelID?
+        @Argument(help: "The channel's id. If left out, the user's own invitations are listed.") var channel: ChannelID?
         @OptionGroup var page: PageOptions
         @OptionGroup var options: CallOptions
 

@@ -1,7 +1,7 @@
 import Roost
 import RoostAPI
 
-/// Members and invitations as people read them. What others wrote is made safe for a terminal.
+/// Members and invitations in readable form. Text by others is made safe for a terminal.
 enum MemberText {
     /// A list in columns.
     static func table(_ entries: [MemberEntry]) -> [String] {
@@ -51,7 +51,7 @@ enum MemberText {
         }
     }
 
-    /// The caller's own invitations, with the channels that they lead to.
+    /// The caller's own invitations, with their channels.
     static func table(_ entries: [InvitationEntry], _ names: UserNames) -> [String] {
         let rows = entries.map { entry in
             [
@@ -63,7 +63,7 @@ enum MemberText {
         return Output.table([["channel", "name", "invited by", "when", "welcome"]] + rows)
     }
 
-    /// The invitations into a channel.
+    /// The invitations to a channel.
     static func table(_ invitations: [Invitation], _ names: UserNames) -> [String] {
         let rows = invitations.map { invitation in
             [

@@ -8,23 +8,23 @@ struct Members: AsyncParsableCommand {
         abstract: "List, invite, add and remove members.",
         discussion: """
             With --as on the server's machine it makes its own token from the data directory; anywhere else, give one with --token or ROOST_TOKEN. \
-            Exit code 1 when the server refuses; the refusal and its code are printed to standard error. Where several users are given, each has a line of \
-            its own, on standard error if it was refused, and one that is refused makes the exit code 1.
+            Exit code 1 when the server refuses; the refusal and its code are printed to standard error. If several users are given, each gets its \
+            own line, on standard error if it was refused; one refusal makes the exit code 1.
             """,
         subcommands: [
             List.self, Search.self, Add.self, Remove.self, Role.self, Invite.self, Withdraw.self, Invitations.self, Accept.self,
             Decline.self, Join.self, Leave.self,
         ])
 
-    /// Which members a list holds.
+    /// The members to list.
     struct Filters: ParsableArguments {
         @Option(help: "Only in this state. Give it again for more. (default: member)") var state: [MemberFilter] = []
         @Option(help: "Only with this role. Give it again for more.") var role: [ChannelRole] = []
 
-        /// The options of lists of members by the names of the fields that they give.
+        /// The options of member lists, by the names of the fields that they set.
         static let names = ["states": "--state", "roles": "--role", "sort": "--sort", "order": "--order"]
 
-        /// Prints a list of members. If there is nobody, says which roles don't exist: a slip may be why.
+        /// Prints a list of members. If it is empty, reports roles that don't exist: a typo may be why.
         func show(
             _ found: Page<MemberEntry>, of page: PageOptions, with options: CallOptions, through connection: CallConnection
         ) async throws {

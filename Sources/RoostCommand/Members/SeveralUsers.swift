@@ -3,18 +3,18 @@ import Roost
 import RoostAPI
 
 extension Members {
-    /// A channel and the users that a command concerns there.
+    /// A channel and the users in it that a command concerns.
     struct Users: ParsableArguments {
         @Argument(help: "The channel's id.") var channel: ChannelID
         @Argument(help: ArgumentHelp("The ids of the users.", valueName: "user")) var users: [UserID]
         @OptionGroup var options: CallOptions
 
-        /// Makes as many calls as the users need, and prints the result for each. A call that is refused as a whole ends it: earlier
-        /// results are printed all the same.
+        /// Makes as many calls as needed for the users, and prints the result for each. A call refused as a whole ends it, but earlier
+        /// results are still printed.
         ///
         /// - Parameters:
-        ///   - failures: The outcomes that leave undone what was asked for.
-        ///   - optionNames: The options that give fields of the calls, by the fields' names.
+        ///   - failures: The outcomes that count as failures.
+        ///   - optionNames: The options that set fields of the calls, by the fields' names.
         func run<Call: RoostAPI.Operation>(
             failures: Set<MemberResult.Outcome> = [.refused], naming optionNames: [String: String] = [:],
             _ operation: @escaping ([UserID]) -> Call
@@ -67,7 +67,7 @@ extension Members {
         @Option(help: "owner, operator, member, or a role of the app's own.") var role: ChannelRole
 
         func run() async throws {
-            // Whoever isn't a member hasn't got the role, where one who is to be removed is gone.
+            // A non-member can't be given the role, so that is a failure here, unlike when removing.
             try await users.run(failures: [.refused, .notMember], naming: ["role": "--role"]) {
                 SetMemberRole(channel: users.channel, users: $0, role: role)
             }
