@@ -1,13 +1,13 @@
 import ArgumentParser
 import RoostAPI
 
-/// What a message has besides its text: an option for each field of ``MessageContent``.
+/// A message's fields besides its text: an option for each field of ``MessageContent``.
 struct ContentOptions: ParsableArguments {
-    @Option(help: "What sort of message it is. An admin message is the app's own: for admins and backends.") var kind: Kind = .text
+    @Option(help: "The kind of message. An admin message is the app's own: for admins and backends.") var kind: Kind = .text
     @Option(help: ArgumentHelp("A user whom it mentions. Give it again for more.", valueName: "user")) var mention: [UserID] = []
     @Flag(help: "It mentions the channel.") var mentionChannel = false
     @Option(help: "The app's own classification. A custom message needs one.") var customType: String?
-    // The name `--data` is taken: by the data directory.
+    // The name `--data` is taken by the data directory.
     @Option(help: ArgumentHelp("The app's own payload, a text.", valueName: "text")) var messageData: String?
     @Option(help: ArgumentHelp("The app's own data, a JSON object.", valueName: "json"), transform: JSONArgument.read)
     var metadata: JSONArgument?
@@ -18,12 +18,12 @@ struct ContentOptions: ParsableArguments {
     var metaArray: [MetaArrayArgument] = []
     @Option(help: ArgumentHelp("The message that it replies to.", valueName: "id"), transform: NumberArgument.messageID)
     var parent: MessageID?
-    @Option(help: ArgumentHelp("A language that its text is wanted in: pt-BR. Give it again for more.", valueName: "language"))
+    @Option(help: ArgumentHelp("A language to translate its text into: pt-BR. Give it again for more.", valueName: "language"))
     var targetLanguage: [String] = []
     @Option(help: ArgumentHelp("Which members get a push for it.", valueName: "option")) var pushOption: PushOption = .default
-    @Flag(help: "It is unread for nobody.") var silent = false
+    @Flag(help: "Send it silently: it is never unread.") var silent = false
 
-    /// The kinds that a caller sends; the server sends the others itself.
+    /// The kinds that callers may send; the server sends the others itself.
     enum Kind: String, CaseIterable, ExpressibleByArgument {
         case text, admin, custom
 
@@ -41,7 +41,7 @@ struct ContentOptions: ParsableArguments {
         throw ValidationError("--kind custom needs --custom-type: what the message is to the app.")
     }
 
-    /// The options by the names of the fields that they give.
+    /// The options, by the names of the fields that they set.
     var names: [String: String] {
         [
             "customType": "--custom-type", "data": "--message-data", "metadata": "--metadata", "tags": "--tag",
@@ -61,12 +61,12 @@ struct ContentOptions: ParsableArguments {
     }
 }
 
-/// A value of a message's list of texts, as it is typed: `colors=red`.
+/// A value of a message's list of texts, as typed: `colors=red`.
 struct MetaArrayArgument {
     let name: String
     let value: String
 
-    /// Reads what was typed for an option. All after the first `=` is the value.
+    /// Reads an option's value. Everything after the first `=` is the list's value.
     ///
     /// - Throws: `ValidationError` with the format.
     static func read(_ text: String) throws -> MetaArrayArgument {

@@ -1,23 +1,23 @@
 import Roost
 import RoostAPI
 
-/// What an edit of a message's text makes of its mentions: those whose name still stands in the text stay, those whose name is gone end, and those
-/// that never stood in it, as when a script named users beside its text, are left as they are.
+/// The effect of editing a message's text on its mentions. Mentions whose name is still in the text stay, those whose name is gone end, and
+/// those that were never in the text, as when a script mentioned users without naming them, are left unchanged.
 struct EditedMentions {
     private let content: MessageContent
-    /// What stands in the message's text, in the order of the places.
+    /// The mentions in the message's text, in text order.
     let placed: [TextMention]
     private let unplacedUsers: [UserID]
     private let isChannelUnplaced: Bool
 
-    /// - Parameter users: The names of the users whom the message mentions, as far as they are known. Names that the metadata don't place are
-    ///   looked for in the text, and so are ids.
+    /// - Parameter users: The mentioned users with their names, as far as known. Names whose place isn't in the metadata are searched for
+    ///   in the text, and so are ids.
     init(of content: MessageContent, named users: [UserSummary] = []) {
         self.content = content
         let text = content.text
         let mentionees = content.mentionees ?? []
         let mentionedUsers = mentionees.mentionedUsers
-        // Others read the metadata as they like, and `mentionees` alone say who is told.
+        // Clients may interpret the metadata freely; only `mentionees` decide who is notified.
         var placed = MentionMapper.mentions(from: content.metadata).compactMap { mention in
             let isMentioned = mention.userId.map(mentionedUsers.contains) ?? mentionees.mentionsChannel
             guard isMentioned, let range = mention.range(in: text),
@@ -41,29 +41,29 @@ struct EditedMentions {
         (self.unplacedUsers, self.isChannelUnplaced) = (unplacedUsers, isChannelUnplaced)
     }
 
-    /// The users whom a message mentions and whose names are needed to find them in its text.
+    /// The mentioned users whose names are needed to find them in the text.
     static func usersToName(in content: MessageContent) -> [UserID] { EditedMentions(of: content).unplacedUsers }
 
-    /// The message's text with its mentions, for somebody who goes on writing it.
+    /// The message's text with its mentions, for further editing.
     var composer: MentionComposer { MentionComposer(text: content.text, mentions: placed) }
 
-    /// What an edit changes. What is nil stays.
+    /// The changes of an edit. Nil fields stay unchanged.
     struct Changes {
         var text: String
         var mentionees: [Mentionee]?
         var metadata: JSONValue?
     }
 
-    /// The edit that makes another text of the message's.
+    /// The edit that replaces the message's text.
     func edit(of message: MessageID, in channel: ChannelID, to composer: MentionComposer) -> EditMessage {
         let changes = changes(to: composer)
         return EditMessage(
             channel: channel, message: message, text: changes.text, metadata: changes.metadata, mentionees: changes.mentionees)
     }
 
-    /// What makes another text of the message's.
+    /// The changes that replace the message's text.
     ///
-    /// - Parameter composer: The text, with the mentions that its writer has put into it.
+    /// - Parameter composer: The new text, with the mentions inserted by its writer.
     func changes(to composer: MentionComposer) -> Changes {
         var mentions = composer.mentions
         for old in placed where !mentions.contains(where: { $0.userId == old.userId }) {
@@ -79,19 +79,19 @@ struct EditedMentions {
         let mentionees = builder.mentionees ?? []
         return Changes(
             text: composer.text,
-            // A list that is empty takes the former mentions away, none leaves them.
+            // An empty list removes the former mentions, nil keeps them.
             mentionees: mentionees == content.mentionees ?? [] ? nil : mentionees,
             metadata: metadata(with: mentions, in: composer.text))
     }
 
-    /// The metadata with the places of the mentions in another text; nil if they stay as they are. An app may keep anything else there (MN-05).
+    /// The metadata with the places of the mentions in the new text; nil if it is unchanged. Apps may keep anything else there (MN-05).
     private func metadata(with mentions: [TextMention], in text: String) -> JSONValue? {
         if let given = content.metadata {
             guard case .object = given else { return nil }
         }
         let hadPlaces = !MentionMapper.mentions(from: content.metadata).isEmpty
         let isNew = mentions.contains { mention in !placed.contains { $0.userId == mention.userId } }
-        // What else the list has, which this version doesn't know, moves too.
+        // Other entries of the list, unknown to this version, are moved too.
         var others = MentionComposer(text: content.text, metadata: content.metadata)
         let before = others.metadata(with: [])
         others.text = text
@@ -100,7 +100,7 @@ struct EditedMentions {
         return changed == content.metadata ? nil : changed ?? .object([:])
     }
 
-    /// The first place of a name with its sign, where it is a word of its own and no other mention.
+    /// The first place of a name with its sign, as a separate word outside other mentions.
     private static func mention(_ word: String, of user: UserID?, in text: String, beside others: [TextMention]) -> TextMention? {
         for range in text.ranges(of: word) {
             let isBegun = text[range.upperBound...].first.map { $0.isLetter || $0.isNumber } ?? false
@@ -116,7 +116,7 @@ struct EditedMentions {
 }
 
 extension TextMention {
-    /// The mention with what else its entry in the metadata has.
+    /// The mention with the other members of its entry in the metadata.
     fileprivate func with(_ otherMembers: [String: JSONValue]) -> TextMention {
         var mention = self
         mention.otherMembers = otherMembers

@@ -10,11 +10,11 @@ extension Messages {
         static let configuration = CommandConfiguration(
             abstract: "Print each message that is sent or changed from now on, one JSON object a line.",
             discussion: """
-                The caller has to be a member of the channel who may read it, and it ends where they may not any more. Messages come in their order and without holes; one that is edited or deleted comes again, \
-                and of one that was deleted for good its seq comes as "purged". \
-                With --after it begins after a seq, and tells first what came since; where it ended, the channelSeq of the last line says where to go on.
+                The caller has to be a member of the channel who may read it; it ends when they may no longer. Messages are printed in order and without gaps; one that is edited or deleted is printed again, \
+                and a permanently deleted one is reported by its seq as "purged". \
+                With --after it begins after a seq, and first prints everything since then; after it ends, continue from the channelSeq of the last line.
 
-                An ephemeral channel keeps no messages: each is printed that comes while there is a connection, and standard error says where some may be missing. \
+                An ephemeral channel keeps no messages: those that arrive while connected are printed, and standard error reports where some may be missing. \
                 It can't be followed with --after.
 
                 It needs the user's own token, or --as on the server's machine: a service token follows on nobody's behalf.
@@ -43,7 +43,7 @@ extension Messages {
         }
     }
 
-    /// What is followed, from where and how far.
+    /// What to follow, from where and how far.
     private struct Following {
         let chat: Chat
         let channel: ChannelID
@@ -56,13 +56,13 @@ extension Messages {
         private struct Line: Encodable {
             let channelSeq: Seq
             var message: Message?
-            /// The place of a message that was deleted for good.
+            /// The seq of a permanently deleted message.
             var purged: Seq?
         }
 
         func run() async throws {
-            // News only says that there is something: what it is, is asked for after the last place, so that nothing is missed. Where nothing is kept, there is
-            // nothing but the news.
+            // Events only signal that something changed: the changes after the last position are fetched, so nothing is missed. An
+            // ephemeral channel stores nothing, so there the events are all there is.
             var news = chat.events.makeAsyncIterator()
             try await chat.connect()
             let followed = try await followed()
@@ -81,7 +81,7 @@ extension Messages {
             }
         }
 
-        /// Throws a ``Failure`` if nothing can be told from a place on.
+        /// Throws a ``Failure`` if the channel can't be followed from a seq.
         private func check(_ after: Seq, in followed: Channel) throws {
             guard !followed.isEphemeral else {
                 throw Failure("--after can't be used with \(channel.rawValue.safe()): it is ephemeral, and keeps no messages.")
@@ -90,9 +90,9 @@ extension Messages {
             guard after <= end else { throw Failure("--after must be \(end) or less: the channel ends there.") }
         }
 
-        /// Prints the message that an event of an ephemeral channel brings, if it came after a place. Says where messages may be missing.
+        /// Prints the message of an ephemeral channel's event, if it was sent after a seq. Reports where messages may be missing.
         ///
-        /// - Returns: Whether the event brings one. Any other may mean that the caller isn't a member any more, which asking tells.
+        /// - Returns: Whether the event has a message. Any other may mean that the caller is no longer a member, which fetching changes reveals.
         private func tellEphemeral(_ event: ChatEvent, after start: Seq, _ left: inout Int) throws -> Bool {
             switch event {
             case .happened(let happening):
@@ -100,7 +100,7 @@ extension Messages {
                 if message.changeSeq > start { try write(Line(channelSeq: message.changeSeq, message: message), &left) }
                 return true
             case .missed(let places):
-                // What was before the first connection isn't missing.
+                // Messages from before the first connection aren't missing.
                 if let place = places[channel], place > 0 {
                     Output.note("Messages that came since \(place) may be missing: \(channel.rawValue.safe()) keeps none.")
                 }
@@ -113,15 +113,15 @@ extension Messages {
             left -= 1
         }
 
-        /// Prints what changed after a place, and moves on. Where the connection is lost meanwhile, it goes on with the next one.
+        /// Prints the changes after a position, and advances it. If the connection is lost meanwhile, it continues on the next one.
         private func tell(after position: inout Seq, _ left: inout Int) async throws {
             var hasMore = true
             while hasMore, left > 0 {
                 do {
                     let changes = try await chat.call(GetChannelChanges(channel: channel, after: position))
                     try await requireReading(changes, after: position)
-                    // A page also has what was sent within it and changed beyond its end. That is told where it was changed: whoever went on after its line
-                    // here would miss what is between.
+                    // A page also has messages sent within it and changed beyond its end. These are printed at the seq of their change:
+                    // continuing after a line printed here would skip the changes in between.
                     let messages = (changes.rows.messages ?? []).filter { $0.changeSeq <= changes.seq }
                         .map { Line(channelSeq: $0.changeSeq, message: $0) }
                     let purged = (changes.rows.purged ?? []).map { Line(channelSeq: $0.changeSeq, purged: $0.seq) }
@@ -136,9 +136,9 @@ extension Messages {
             }
         }
 
-        /// Throws if the caller may not read any more: what comes without messages has holes.
+        /// Throws if the caller may no longer read: changes without messages have gaps.
         private func requireReading(_ changes: Changes, after position: Seq) async throws {
-            // Messages come to those who may read alone. Where none came, a page says what the caller may only if that changed within it.
+            // Only callers who may read receive messages. A page without messages has the caller's permissions only if they changed within it.
             guard changes.seq > position, changes.rows.messages?.isEmpty != false else { return }
             var own = changes.rows.ownCapabilities?[channel.rawValue]
             if own == nil { own = try await chat.call(GetChannel(channel: channel)).ownCapabilities }
@@ -164,7 +164,7 @@ extension Messages {
             return view.channel
         }
 
-        /// Waits for news of the channel. Returns nil when there can be no more.
+        /// Waits for an event of the channel. Returns nil once there can be no more.
         private func nextNews(_ news: inout ChatEvents.Iterator) async -> ChatEvent? {
             while let event = await news.next() {
                 switch event {
@@ -179,7 +179,7 @@ extension Messages {
 }
 
 extension AskingOptions {
-    /// A client of the caller's that keeps nothing.
+    /// A client for the caller that stores nothing.
     func chat() async throws -> Chat {
         let (owner, token) = try await tokenProvider()
         var configuration = Chat.Configuration(
@@ -190,12 +190,12 @@ extension AskingOptions {
 
     fileprivate static let serviceAdvice = "A service makes calls on a user's behalf; following needs the user's own token."
 
-    /// Whom a given token of a service names; nil for other tokens.
+    /// The user of a given service token; nil for other tokens.
     fileprivate var service: UserID? {
         server.givenToken.flatMap { TokenOwner($0) }.flatMap { $0.role == .service ? $0.user : nil }
     }
 
-    /// The caller, and what gives their tokens.
+    /// The caller, and the provider of their tokens.
     private func tokenProvider() async throws -> (UserID, @Sendable () async throws -> String) {
         if let token = server.givenToken {
             guard !admin else { throw Self.adminWithToken }
@@ -203,7 +203,7 @@ extension AskingOptions {
             guard let caller = owner?.user ?? user else { throw Failure("The token is not valid. (unauthenticated)") }
             if let user, user != caller {
                 let names = "The token is for \(caller.rawValue.safe()), not for \(user.rawValue.safe())"
-                // A socket is for the token's own user.
+                // A socket always acts as the token's own user.
                 guard owner?.role != .service else {
                     throw Failure("\(names). \(Self.serviceAdvice)")
                 }

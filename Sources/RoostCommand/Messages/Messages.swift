@@ -11,7 +11,7 @@ struct Messages: AsyncParsableCommand {
             With --as on the server's machine it makes its own token from the data directory; anywhere else, give one with --token or ROOST_TOKEN. \
             Exit code 1 when the server refuses; the refusal and its code are printed to standard error.
 
-            Lists print a message as a line: its id, its seq, its time, its sender's id and its text. With --json they print the answer as the \
+            Lists print a message as a line: its id, its seq, its time, its sender's id and its text. With --json they print the response as the \
             protocol has it.
             """,
         subcommands: [
@@ -20,7 +20,7 @@ struct Messages: AsyncParsableCommand {
 
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "List messages of a channel: the newest, or those at a place.",
+            abstract: "List messages of a channel: the newest, or those at a position.",
             discussion: "A time is like 2026-03-02T09:05:00Z, in any time zone, or 2026-03-02, which is its beginning in UTC.")
 
         @Argument(help: "The channel's id.") var channel: ChannelID
@@ -29,7 +29,7 @@ struct Messages: AsyncParsableCommand {
         @Option(help: ArgumentHelp("Messages after a seq.", valueName: "seq"), transform: NumberArgument.seq)
         var after: Seq?
         @Option(
-            help: ArgumentHelp("Messages on both sides of a message, which is among them.", valueName: "id"),
+            help: ArgumentHelp("Messages on both sides of a message, including it.", valueName: "id"),
             transform: NumberArgument.messageID)
         var around: MessageID?
         @Option(help: ArgumentHelp("Messages sent before a time.", valueName: "time"), transform: TimeArgument.read)
@@ -82,7 +82,7 @@ struct Messages: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Replace the text of a message.",
             discussion: """
-                Mentions whose name still stands in the text stay, and so do those that never stood in it; those whose name is gone end.
+                Mentions whose name is still in the text stay, and so do those that were never in it; those whose name is gone end.
                 """)
 
         @Argument(help: "The channel's id.") var channel: ChannelID
@@ -102,10 +102,10 @@ struct Messages: AsyncParsableCommand {
             do {
                 content = try await connection.call(GetMessage(channel: channel, message: message)).content
             } catch let refusal as RoostError where !refusal.isRetryable {
-                // Whoever may not read it is told so by the answer to the edit: they may not edit it either.
+                // A caller who may not read it can't edit it either: the response to the edit says so.
                 return EditMessage(channel: channel, message: message, text: text)
             }
-            // The metadata may have places of users whom the message doesn't mention.
+            // The metadata may have the places of users that the message doesn't mention.
             guard content.mentionees != nil || content.metadata != nil else {
                 return EditMessage(channel: channel, message: message, text: text)
             }
@@ -120,8 +120,8 @@ struct Messages: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Delete messages, all of them or none: their places stay.",
             discussion: """
-                With --for-good nothing is left of a message but its place; these are deleted one after another. With --for-me others see them as \
-                before.
+                With --for-good only a message's place is left; such messages are deleted one after another. With --for-me others still see \
+                them.
                 """)
 
         @Argument(help: "The channel's id.") var channel: ChannelID
@@ -170,8 +170,8 @@ struct Messages: AsyncParsableCommand {
 
     struct Versions: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "List what a message said before it was edited or deleted, the newest first, as far as the server keeps it.",
-            discussion: "A line has when another version took its place, by whom, and what it said.")
+            abstract: "List a message's earlier versions, the newest first, as long as the server keeps them.",
+            discussion: "A line has when the version was replaced, by whom, and its text.")
 
         @Argument(help: "The channel's id.") var channel: ChannelID
         @Argument(help: "The message's id.", transform: NumberArgument.messageID) var message: MessageID
@@ -204,7 +204,7 @@ struct Messages: AsyncParsableCommand {
             abstract: "List the messages that mention the caller by name, in all channels, the newest first.",
             discussion: "With --channel, those of one channel that mention the caller by name or with @all.")
 
-        @Option(help: "The id of a channel: its messages alone.") var channel: ChannelID?
+        @Option(help: "The id of a channel: only its messages.") var channel: ChannelID?
         @OptionGroup var page: PageOptions
         @OptionGroup var options: CallOptions
 
@@ -220,7 +220,7 @@ struct Messages: AsyncParsableCommand {
 
     struct Reset: ChannelCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Conceal all messages so far from the caller, and from nobody else.")
+            abstract: "Conceal all messages so far from the caller only.")
 
         @OptionGroup var target: ChannelTarget
         var call: ResetHistory { ResetHistory(channel: target.channel) }
@@ -228,9 +228,9 @@ struct Messages: AsyncParsableCommand {
     }
 }
 
-/// Messages as lines. What others wrote is made safe for a terminal.
+/// Messages as lines. Text by others is made safe for a terminal.
 enum MessageText {
-    /// A list in columns. The sender is an id, which commands take: the answer to a sent message has no names.
+    /// A list in columns. The sender is an id, as commands accept it: the response to a sent message has no names.
     static func table(_ messages: [Message], hasChannel: Bool = false) -> [String] {
         Output.table(
             messages.map { message in
@@ -242,13 +242,13 @@ enum MessageText {
             })
     }
 
-    /// What sort of message it is, unless it is a user's text: `admin`, or `card`, which is the app's own.
+    /// The kind of message, unless it is a user's text: `admin`, or an app's own such as `card`.
     static func sort(of message: Message) -> String? {
         guard message.content.kind != .text else { return nil }
         return (message.content.kind == .custom ? message.content.customType?.safe() : nil) ?? message.content.kind.rawValue.safe()
     }
 
-    /// The text on one line, with what is to be known of it.
+    /// The text on one line, with marks for its properties.
     private static func text(of message: Message) -> String {
         if message.deletedAt != nil { return "(deleted)" }
         let content = message.content
@@ -264,7 +264,7 @@ enum MessageText {
 struct TimeArgument {
     let timestamp: Timestamp
 
-    /// Reads what was typed for an option.
+    /// Reads an option's value.
     ///
     /// - Throws: `ValidationError` with the format.
     static func read(_ text: String) throws -> TimeArgument {
@@ -275,7 +275,7 @@ struct TimeArgument {
     init?(argument: String) {
         let (day, time) = (String(argument.prefix(10)), argument.dropFirst(10))
         let dayStyle = Date.ISO8601FormatStyle().year().month().day()
-        // Foundation reads as far as it understands, and carries over what is too large: the 31st of February is the third of March.
+        // Foundation parses leniently and carries over excess days: February 31 becomes March 3.
         guard let start = try? dayStyle.parse(day), dayStyle.format(start) == day else { return nil }
         guard !time.isEmpty else {
             timestamp = Timestamp(start)

@@ -8,7 +8,7 @@ extension Messages {
         static let configuration = CommandConfiguration(
             abstract: "Send a message, or each line of standard input as one.",
             discussion: """
-                Without TEXT all of standard input is the message; with --lines each of its lines is one, however long it takes to come, and a \
+                Without TEXT all of standard input is the message; with --lines each of its lines is one, sent as soon as it arrives, and a \
                 refusal ends it there. \
                 A message that is sent again with the same --client-id is sent once; with --lines the client ids are that of the option, a hyphen \
                 and the line's number. Without it they are random.
@@ -28,7 +28,7 @@ extension Messages {
             if lines, text != nil { throw ValidationError("--lines reads standard input; there can't be a text as well.") }
         }
 
-        /// For how long a connection is used. If its token wasn't given, it is good for an hour, or for less where the server accepts no more.
+        /// How long a connection is used. Its token, if made here, is valid for an hour, or less if the server's limit is lower.
         private static let connectionAgeMax = Duration.seconds(1800)
 
         func run() async throws {
@@ -50,14 +50,14 @@ extension Messages {
             }
         }
 
-        /// The lines of standard input, up to the one that isn't sent yet.
+        /// The lines of standard input, up to the first unsent one.
         private struct Lines {
             var number = 0
-            /// Nil when it is sent.
+            /// The unsent line; nil once it is sent.
             var line: String?
             var isAtEnd = false
 
-            /// Reads the next line unless there is one. An empty line is no message.
+            /// Reads the next line unless one is unsent. An empty line isn't a message.
             mutating func read() async throws {
                 while line == nil, !isAtEnd {
                     number += 1
@@ -68,9 +68,9 @@ extension Messages {
             }
         }
 
-        /// Sends lines through a connection, to their end or until another connection is needed: a server ends one that was quiet for a while, and a token
-        /// that was made for it may have expired. A line whose answer didn't come, or was that refusal, is sent again through the next one, by its client id
-        /// once.
+        /// Sends lines through a connection, to the end of the input or until another connection is needed: a server closes an idle one,
+        /// and the token made for it may have expired. A line without a response, or refused for the token, is sent again through the next
+        /// connection; its client id deduplicates it.
         private func send(_ source: inout Lines, as first: String, through connection: CallConnection) async throws {
             let start = ContinuousClock.now
             var isNewForLine = source.line != nil
@@ -88,7 +88,7 @@ extension Messages {
             }
         }
 
-        /// Whether each connection has a token of its own, made for it.
+        /// Whether a token is made for each connection.
         private var makesTokens: Bool { options.asking.server.givenToken == nil }
 
         private func send(_ text: String, as clientId: ClientID, through connection: CallConnection) async throws {
@@ -112,7 +112,7 @@ extension Messages {
         /// All of standard input, without the end of its last line.
         private func input() throws -> String {
             if StandardInput.isTerminal { Output.note("Type the message; Ctrl-D sends it.") }
-            // A text may have eight bytes for each of its characters. One byte more, and the end of the line, shows that it is too long, and no more is held.
+            // A text may have eight bytes per character. One byte more, plus the line end, shows that it is too long, so no more is read.
             let most = Limits.messageTextLength * 8 + 2
             let bytes = try StandardInput.all(upTo: most)
             guard
