@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import RoostServer
 
-/// The program: the command line, with what its parser has no word for done here.
+/// The program: the command line, with additions that its parser lacks.
 @main
 enum Program {
     static func main() async {
@@ -17,7 +17,7 @@ enum Program {
         do {
             if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
         } catch let error as ValidationError {
-            // The parser knows the command of what it refuses itself. Of what a command refuses while it runs, it would show the root's help.
+            // For its own errors the parser knows the command. For errors of a running command it would show the root's help.
             CommandMistake(message: error.message, command: RoostCommand.place(of: type(of: command)) ?? "roost").exit()
         } catch let error as Output.Unwritable where error.isClosedPipe {
             StandardDescriptors.endByClosedPipe()
@@ -27,7 +27,7 @@ enum Program {
     }
 }
 
-/// A mistake in a command, told with where its help is, and exit code 64.
+/// A usage error, reported with a pointer to the help, and exit code 64.
 struct CommandMistake: Hashable {
     let message: String
     /// `roost members`
@@ -39,8 +39,7 @@ struct CommandMistake: Hashable {
     }
 }
 
-/// The arguments as the program was started with them. `CommandLine.arguments` has other text in place of what isn't UTF-8: a token would be made
-/// for another user.
+/// The program's raw arguments. `CommandLine.arguments` replaces text that isn't UTF-8: a token would be made for another user.
 enum ArgumentBytes {
     /// The number of the first argument that isn't UTF-8, counted from 1; nil if all of them are.
     static var firstMalformed: Int? {
@@ -50,11 +49,11 @@ enum ArgumentBytes {
     }
 }
 
-/// Negative numbers after an option. The parser takes `-1` for an option of its own and says that the value is missing.
+/// Negative numbers after an option. The parser takes `-1` for another option and reports a missing value.
 enum NegativeNumbers {
     /// Returns the words with `--option -1` as `--option=-1`, up to a `--`.
     static func attached(_ words: [String]) -> [String] {
-        // What a shell asks for while one types stays as it is.
+        // A shell's completion requests stay unchanged.
         guard words.first?.hasPrefix("---") != true else { return words }
         var result: [String] = []
         for (index, word) in words.enumerated() {
@@ -70,12 +69,12 @@ enum NegativeNumbers {
     }
 }
 
-/// The command line of Roost. It only puts together what the other targets can do.
+/// The command line of Roost. It only combines the other targets' functions.
 struct RoostCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "roost", abstract: "Chat channels for apps: the server, and tools for it.",
         discussion: """
-            Begin with `roost demo`, and type what it tells you into a second terminal.
+            Begin with `roost demo`, and run the commands that it prints in a second terminal.
 
             Completions: roost --generate-completion-script bash > /etc/bash_completion.d/roost (zsh and fish work too).
             """,
@@ -89,7 +88,7 @@ struct RoostCommand: AsyncParsableCommand {
 }
 
 extension RoostCommand {
-    /// Returns the refusal of a misspelt subcommand, with the one that is meant; nil for everything else. The parser suggests options only.
+    /// Returns the error for a misspelt subcommand, with the intended one; nil for everything else. The parser only suggests options.
     static func slip(in words: [String]) -> CommandMistake? {
         if words.first == "help" { return unknownTopic(words.dropFirst()) }
         var command: any ParsableCommand.Type = Self.self
@@ -108,7 +107,7 @@ extension RoostCommand {
         return nil
     }
 
-    /// Returns the refusal of help about a command that doesn't exist; nil for everything else. The parser shows the root's help.
+    /// Returns the error for help about a command that doesn't exist; nil for everything else. The parser would show the root's help.
     private static func unknownTopic(_ words: ArraySlice<String>) -> CommandMistake? {
         var command: any ParsableCommand.Type = Self.self
         var place = "roost"
@@ -132,13 +131,13 @@ extension RoostCommand {
         return CommandMistake(message: "There is no command '\(place) \(word.safe())'.\(advice)", command: place)
     }
 
-    /// Returns a command as it is typed: `roost members add`. Nil for one that isn't a part of this.
+    /// Returns a command as typed: `roost members add`. Nil for one that isn't part of this.
     static func place(of command: any ParsableCommand.Type, in root: any ParsableCommand.Type = Self.self) -> String? {
         if command == root { return name(of: root) }
         return root.configuration.subcommands.lazy.compactMap { place(of: command, in: $0) }.first.map { "\(name(of: root)) \($0)" }
     }
 
-    /// A command without a name of its own has its type's, which is one word.
+    /// A command without its own name has that of its type, which is one word.
     static func name(of command: any ParsableCommand.Type) -> String {
         command.configuration.commandName ?? "\(command)".lowercased()
     }

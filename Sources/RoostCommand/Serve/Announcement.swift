@@ -7,21 +7,21 @@ struct Announcement {
     let settings: Settings
     let address: URL
 
-    /// Prints a message. A server whose output can't be written goes on, since nobody may have wanted to read it.
+    /// Prints a message. A server whose output can't be written continues, since possibly nobody wanted to read it.
     static func show(_ lines: [String]) {
         do { try Output.lines(lines) } catch {
             Logger(label: "roost").warning(
-                "The server's address can't be told on standard output.", metadata: ["error": "\(error)"])
+                "The server's address can't be written to standard output.", metadata: ["error": "\(error)"])
         }
     }
 
-    /// The command that runs this program again, as it was typed, for a shell.
+    /// The command that runs this program again, as typed, for a shell.
     static var program: String {
         let typed = CommandLine.arguments.first ?? "roost"
         return typed.hasSuffix("/roost") || typed == "roost" ? typed.shellWord : "roost"
     }
 
-    /// The first run: all that a newcomer needs next.
+    /// The message on the first run: everything that a newcomer needs next.
     var first: [String] {
         let directory = settings.dataDirectory.path
         let secret = SecretFile(directory: settings.dataDirectory).url.path
@@ -40,7 +40,7 @@ struct Announcement {
 
     /// The options with which roost chat finds this server.
     var options: String {
-        // A chat looks into the usual directories by itself.
+        // A chat finds the usual directories by itself.
         let isFound = TokenMint.usual()?.directory.path == settings.dataDirectory.path
         let dataOption = isFound ? "" : dataOption
         return address.absoluteString == "http://127.0.0.1:8080"

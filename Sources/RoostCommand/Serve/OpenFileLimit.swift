@@ -3,7 +3,7 @@ import Logging
 
 /// The limit on open files: each connection is one.
 enum OpenFileLimit {
-    /// Files that a server has open beside its connections: databases, logs, threads' pipes.
+    /// Files that a server has open besides its connections: databases, logs, threads' pipes.
     static let reserve = 300
 
     #if canImport(Glibc)
@@ -12,7 +12,7 @@ enum OpenFileLimit {
     private static let resource = RLIMIT_NOFILE
     #endif
 
-    /// The process's current limit of open files, and what it may raise that to.
+    /// The process's current limit on open files, and the limit to which it may raise it.
     static var current: (soft: Int, hard: Int) {
         var limit = rlimit()
         guard getrlimit(resource, &limit) == 0 else { return (0, 0) }

@@ -1,19 +1,19 @@
 import ArgumentParser
 
-/// `roost serve`: runs a server until it is told to stop.
+/// `roost serve`: runs a server until it is stopped.
 struct Serve: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run a server.",
         discussion: """
-            All data is in one directory. SIGTERM and Ctrl-C shut down gracefully: sockets are closed over the drain window, and what was \
-            acknowledged is on disk. So does the end of the terminal that it was started in; elsewhere SIGHUP changes nothing.
+            All data is in one directory. SIGTERM and Ctrl-C shut down gracefully: sockets are closed over the drain window, and everything \
+            acknowledged is on disk. So does closing the terminal that it was started in; elsewhere SIGHUP changes nothing.
             """)
 
     @OptionGroup var flags: SettingFlags
     @Flag(help: "Also create the demo's users and channels, once.") var demo = false
     @Flag(
         help:
-            "Start although files are missing, older or another server's, once it has said which. What is lost stays lost. A damaged database is refused all the same."
+            "Report which files are missing, older or another server's, and start anyway. What is lost stays lost. A damaged database is still refused."
     )
     var acceptDataLoss = false
 

@@ -12,9 +12,9 @@ struct ServerRun {
     let settings: Settings
     var acceptsDataLoss = false
 
-    /// Runs until SIGTERM or SIGINT, or until the terminal that it was started in is gone.
+    /// Runs until SIGTERM or SIGINT, or until the terminal that it was started in is closed.
     ///
-    /// - Parameter onRunning: Called beside the server once it listens; with whether the data directory is new.
+    /// - Parameter onRunning: Called in parallel to the server once it listens, with whether the data directory is new.
     func run(onRunning: @escaping @Sendable (_ address: URL, _ isFirst: Bool) async throws -> Void) async throws {
         try settings.requireKnownServers()
         let level = settings.logLevel
@@ -25,13 +25,13 @@ struct ServerRun {
         }
         let metrics = PrometheusRegistry()
         MetricsSystem.bootstrap(metrics)
-        // Nobody asks SQLite how much memory it takes in this process.
+        // SQLite's memory statistics aren't used in this process.
         RoostServer.leaveSQLiteUncounted()
         let logger = Logger(label: "roost")
         for warning in settings.warnings + settings.lowered { logger.warning("\(warning)") }
         let isFirst = !FileManager.default.fileExists(atPath: SecretFile(directory: settings.dataDirectory).url.path)
         let connectionsMax = OpenFileLimit.raise(for: settings.whole(.connectionsMax), logger: logger)
-        // Whatever is made here holds what people wrote: nobody else opens it.
+        // Files created here hold users' messages: nobody else may open them.
         umask(0o077)
         do {
             if isFirst { try requireFreeAddress() }
@@ -40,7 +40,7 @@ struct ServerRun {
             configuration.connectionsMax = connectionsMax
             configuration.acceptsDataLoss = acceptsDataLoss
             let server = try await RoostServer(configuration: configuration, metrics: metrics, logger: logger) { port in
-                // The server begins to serve when this returns, so work with it runs in a task of its own.
+                // The server begins to serve when this returns, so work that uses it runs in a separate task.
                 Task {
                     do {
                         try await onRunning(settings.address(port: port), isFirst)
@@ -49,7 +49,7 @@ struct ServerRun {
                     }
                 }
             }
-            // The failure is reported below, once: the group would log it too.
+            // The failure is reported once, below; the group would log it too.
             var quiet = logger
             quiet.logLevel = .critical
             let ending: [UnixSignal] = Self.hasTerminal ? [.sigterm, .sigint, .sighup] : [.sigterm, .sigint]
@@ -66,10 +66,10 @@ struct ServerRun {
         }
     }
 
-    /// Whether the server was started in a terminal, whose end is told by SIGHUP.
+    /// Whether the server was started in a terminal, whose closing sends SIGHUP.
     private static var hasTerminal: Bool { isatty(STDIN_FILENO) == 1 }
 
-    /// Elsewhere SIGHUP asks for settings to be read again, as many services do. Unhandled, it would end the process where it is.
+    /// Elsewhere SIGHUP asks many services to reload their settings. Unhandled, it would end the process abruptly.
     private static func ignore(_ hangUps: UnixSignalsSequence, logger: Logger) async {
         for await _ in hangUps {
             logger.notice(
@@ -77,9 +77,9 @@ struct ServerRun {
         }
     }
 
-    /// The first signal shuts the server down in good order. A second one ends it at once: everything acknowledged is on disk.
+    /// The first signal shuts the server down gracefully. A second one ends it at once: everything acknowledged is on disk.
     ///
-    /// What comes along with the first is no second one: some programs signal a process, and then the group that it is in.
+    /// A signal right after the first doesn't count as a second one: some programs signal a process and then its group.
     private static func endAtSecondSignal(logger: Logger) async {
         var first: ContinuousClock.Instant?
         for await signal in await UnixSignalsSequence(trapping: .sigterm, .sigint) {
@@ -94,12 +94,12 @@ struct ServerRun {
         }
     }
 
-    /// How long after the first signal another one counts.
+    /// The time after the first signal from which another one counts.
     private static let secondSignalPause = Duration.seconds(1)
 
-    /// Fails as listening would, so that a first start that can't listen leaves no data directory with a secret of no server.
+    /// Fails as listening would, so that a failing first start leaves no data directory with a secret of no server.
     ///
-    /// The socket is bound and doesn't listen: whoever connects now is refused, and tries again.
+    /// The socket is bound but doesn't listen: clients that connect now are refused, and retry.
     private func requireFreeAddress() throws {
         let (host, port) = (settings.text(.host), settings.whole(.port))
         guard port != 0 else { return }
@@ -111,14 +111,14 @@ struct ServerRun {
         #endif
         guard descriptor >= 0 else { return }
         defer { close(descriptor) }
-        // As the server's own: an address that was in use a moment ago is free.
+        // Like the server's own socket: an address that was in use a moment ago is free.
         var reuse: Int32 = 1
         setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &reuse, socklen_t(MemoryLayout<Int32>.size))
         let isBound = address.withSockAddr { bind(descriptor, $0, socklen_t($1)) } == 0
         guard isBound else { throw IOError(errnoCode: errno, reason: "bind") }
     }
 
-    /// Makes the data directory, for its owner only, and sees whether it can be written.
+    /// Creates the data directory, for its owner only, and checks that it is writable.
     private func prepareDirectory() throws {
         let path = settings.dataDirectory.path
         var isDirectory: ObjCBool = false
@@ -143,7 +143,7 @@ struct ServerRun {
         switch (error as? IOError)?.errnoCode {
         case EADDRINUSE:
             return Failure(
-                "Port \(port) on \(host) is in use. Stop what uses it, or choose another with --port; 0 takes any free one.")
+                "Port \(port) on \(host) is in use. Free it, or choose another with --port; 0 takes any free one.")
         case EADDRNOTAVAIL: return Failure("\(host) isn't an address of this machine. Choose another with --host.")
         case EACCES: return Failure("Port \(port) needs root. Choose one above 1023 with --port.")
         default: break

@@ -1,7 +1,7 @@
 import Foundation
 import Logging
 
-/// Log lines on standard error. They can contain text from clients, so control characters are removed: nobody forges a line.
+/// Log lines on standard error. They can contain text from clients, so control characters are removed: nobody can forge a line.
 struct StandardErrorLog: LogHandler {
     var metadata: Logger.Metadata = [:]
     var logLevel = Logger.Level.info

@@ -2,7 +2,7 @@ import Foundation
 import RoostAPI
 import RoostServer
 
-/// One thing an operator can set: by a flag, by the environment or in the configuration file, under one name.
+/// A setting that an operator can give by a flag, by the environment or in the configuration file, under one name.
 struct Setting: Sendable {
     /// The kind of valid values.
     enum Kind: Sendable {
@@ -32,11 +32,11 @@ struct Setting: Sendable {
     let kind: Kind
     let standard: Value
     let help: String
-    /// Whether it can hold a password, which is shown to nobody.
+    /// Whether it can hold a password, which is never shown.
     var mayHoldPassword: Bool = false
-    /// The maximum that a whole number had in an earlier version, if it was higher: values up to it count as the maximum, and stop no start.
+    /// The maximum that a whole number had in an earlier version, if it was higher: values up to it count as the maximum, and don't prevent a start.
     var formerMax: Int?
-    /// The unit of a whole number, which is shown beside it. A value of seconds has its own.
+    /// The unit of a whole number, shown next to it. A value of seconds has its own.
     var unit: String?
 
     /// The name of the environment variable: `ROOST_DRAIN_WINDOW` for `drain-window`.
@@ -184,14 +184,14 @@ extension Setting {
         mentionsPerMessage, mentionNotifyCap, undeletion, messageVersions,
     ]
 
-    /// The origins that a text names.
+    /// The origins in a text.
     static func origins(_ text: String) throws -> AllowedOrigins {
         if text == "none" { return .none }
         return try AllowedOrigins(
             text.split(separator: ",", omittingEmptySubsequences: false).map { $0.trimmingCharacters(in: .whitespaces) })
     }
 
-    /// The addresses and networks that a text names.
+    /// The addresses and networks in a text.
     ///
     /// - Throws: `TrustedProxies.Malformed` with the first entry that is neither.
     static func networks(_ text: String) throws -> [String] {
@@ -201,7 +201,7 @@ extension Setting {
         return networks
     }
 
-    /// The known name that is nearest to an unknown one, when one is near enough to be a slip.
+    /// The known name nearest to an unknown one, if it is close enough to be a typo.
     static func suggestion(for name: String, among known: [String]) -> String {
         let nearest = known.map { (name: $0, distance: $0.editDistance(to: name)) }.min { $0.distance < $1.distance }
         guard let nearest, nearest.distance <= max(2, name.count / 3) else { return "Known are: \(known.joined(separator: ", "))." }
@@ -210,7 +210,7 @@ extension Setting {
 }
 
 extension Setting.Kind {
-    /// Why a value isn't valid; nil when it is.
+    /// Why a value isn't valid; nil if it is.
     func refusal(of value: Setting.Value) -> String? {
         switch (self, value) {
         case (.text, .text(let text)): text.isEmpty ? requirement : nil
@@ -240,7 +240,7 @@ extension Setting.Kind {
 }
 
 extension Setting.Kind {
-    /// What a value of another type has to be, as an array or a number of a JSON file in the place of a text.
+    /// The requirement for a value of another type, such as an array or a number instead of a text in a JSON file.
     var typeRequirement: String {
         switch self {
         case .text: "must be a text"

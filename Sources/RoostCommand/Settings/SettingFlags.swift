@@ -1,8 +1,8 @@
 import ArgumentParser
 
-/// The flags of every setting. They are read as text: whatever a value's source, it is checked in one place.
+/// The flags of every setting. They are read as text, since values from all sources are checked in one place.
 struct SettingFlags: ParsableArguments {
-    @Option(help: "A JSON file with settings. Default: DATA/roost.json if it is there. Environment: ROOST_CONFIG.")
+    @Option(help: "A JSON file with settings. Default: DATA/roost.json if it exists. Environment: ROOST_CONFIG.")
     var config: String?
     @Option(help: Setting.data.flagHelp) var data: String?
     @Option(help: Setting.database.flagHelp) var database: String?
@@ -75,7 +75,7 @@ extension Setting {
             case .flag: "true or false"
             case .seconds: "seconds"
             }
-        // The demo has a directory of its own.
+        // The demo has its own directory.
         let standard = name == Setting.data.name ? "\(standard); for roost demo: \(Demo.standardData)" : "\(standard)"
         return ArgumentHelp("\(help) Default: \(standard). Environment: \(environmentName).", valueName: valueName)
     }

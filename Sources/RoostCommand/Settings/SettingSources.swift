@@ -5,7 +5,7 @@ import RoostServer
 
 /// The sources of settings, the strongest first: flags, the environment, the configuration file.
 ///
-/// Each source has a reader of its own, so that the one that answered is known.
+/// Each source has its own reader, so that a value's source is known.
 struct SettingSources {
     /// The source of a value.
     enum Origin: Hashable, Sendable, CustomStringConvertible {
@@ -54,8 +54,8 @@ struct SettingSources {
         ]
     }
 
-    /// Takes away the variables that set nothing here, each with a warning: a slip in a name, and what Kubernetes gives to every container beside a
-    /// service named roost: `ROOST_SERVICE_HOST`, and `ROOST_PORT`, which isn't a port there but `tcp://10.0.0.7:8080`.
+    /// Removes variables that aren't settings, each with a warning: misspelt names, and those that Kubernetes gives to every container next
+    /// to a service named roost: `ROOST_SERVICE_HOST`, and `ROOST_PORT`, which isn't a port there but `tcp://10.0.0.7:8080`.
     private static func withoutStrangers(_ environment: [String: String]) -> (environment: [String: String], warnings: [String]) {
         let settings = Dictionary(uniqueKeysWithValues: Setting.all.map { ($0.environmentName, $0) })
         var environment = environment
@@ -88,7 +88,7 @@ struct SettingSources {
             || name.wholeMatch(of: /ROOST_([A-Z0-9_]+_)?PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?/) != nil
     }
 
-    /// Flags come as text like the variables of an environment, and are turned into numbers by the same rules.
+    /// Flags are text like environment variables, and are converted to numbers by the same rules.
     private static func asEnvironment(_ flags: [String: String]) -> [String: String] {
         Dictionary(uniqueKeysWithValues: flags.map { ($0.uppercased().replacing("-", with: "_"), $1) })
     }
@@ -112,8 +112,8 @@ struct SettingSources {
         }
     }
 
-    /// Returns the value of a setting and its source; nil if no source has it. A value that was valid in an earlier version may count as the maximum; it is
-    /// in ``lowered`` then.
+    /// Returns the value of a setting and its source; nil if no source has it. A value that was valid in an earlier version may count as
+    /// the maximum; it is then in ``lowered``.
     ///
     /// - Throws: A ``Failure``, or for a flag a `ValidationError`, that names the setting, the source and the limit of a value that isn't valid.
     mutating func value(of setting: Setting) async throws -> (Setting.Value, Origin)? {
@@ -145,9 +145,9 @@ struct SettingSources {
         return nil
     }
 
-    /// The refusal of a value. A mistake in a flag is one in the command, with its exit code.
+    /// The error for an invalid value. For a flag it is a usage error, with its exit code.
     ///
-    /// - Parameter requirement: What it has to be; nil for the setting's own.
+    /// - Parameter requirement: The requirement to state; nil for the setting's own.
     private static func mistake(
         _ setting: Setting, _ value: String?, _ origin: Origin, _ requirement: String? = nil
     ) -> any Error {

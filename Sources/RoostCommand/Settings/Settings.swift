@@ -4,14 +4,14 @@ import Logging
 import RoostAPI
 import RoostServer
 
-/// The settings of one run, each with its source: flag before environment before file before default.
+/// The settings of one run, each with its source: flags override the environment, which overrides the file, which overrides the default.
 struct Settings: Sendable {
     struct Entry: Sendable {
         let setting: Setting
         let value: Setting.Value
         let origin: SettingSources.Origin
 
-        /// The value as it may be shown: without a password or another secret.
+        /// The value to show, without a password or another secret.
         var shown: Setting.Value {
             guard setting.mayHoldPassword, value != setting.standard, case .text(let text) = value else { return value }
             return .text(ShownAddress.of(text))
@@ -20,11 +20,11 @@ struct Settings: Sendable {
         /// The same with its unit, for a table.
         var shownWithUnit: String { "\(shown)" + (setting.unit.map { " \($0)" } ?? "") }
 
-        /// The value and its source in a sentence, as `60 s (the default)`. Only for one that holds no secret.
+        /// The value and its source in a sentence, as `60 s (the default)`. Only for a value without secrets.
         fileprivate var told: String { "\(value) (" + (origin == .standard ? "the default" : "from \(origin)") + ")" }
     }
 
-    /// The configuration file of a data directory, which is read when no other one is named.
+    /// The configuration file of a data directory, which is read if no other one is named.
     static let fileName = Backup.settingsName
 
     private let entries: [Entry]
@@ -35,7 +35,7 @@ struct Settings: Sendable {
 
     /// Reads all sources.
     ///
-    /// - Parameter standardData: The data directory when no source names one.
+    /// - Parameter standardData: The data directory if no source names one.
     static func load(
         _ flags: SettingFlags, standardData: String = "\(Setting.data.standard)",
         environment: [String: String] = ProcessInfo.processInfo.environment
@@ -44,7 +44,7 @@ struct Settings: Sendable {
         if let file = flags.config ?? environment.variable("ROOST_CONFIG") {
             try await sources.add(file: file)
         } else {
-            // The file in the data directory is found by the directory, and so can't be what names it.
+            // The file in the data directory is found by the directory, so it can't set the directory.
             let directory = try await sources.value(of: .data)?.0.description ?? standardData
             let file = URL(filePath: directory).appending(path: Self.fileName).relativePath
             if FileManager.default.fileExists(atPath: file) {
@@ -101,7 +101,7 @@ struct Settings: Sendable {
 
     /// The address at which clients on this machine reach the server.
     ///
-    /// - Parameter port: The actual port, since the setting may allow any.
+    /// - Parameter port: The actual port, since the setting may be 0 for any.
     func address(port: Int) throws -> URL {
         let host = text(.host)
         var components = URLComponents()

@@ -1,8 +1,8 @@
-/// The URL of a database or a bus as it may be shown: without what may be a password, a token or another secret in it.
+/// The URL of a database or a bus for display, without anything that may be a password, a token or another secret.
 ///
-/// What isn't the URL of such a server may hold a secret anywhere, and nothing of it is shown.
+/// Any other text may hold a secret anywhere, so nothing of it is shown.
 enum ShownAddress {
-    /// libpq's parameters that hold no secret.
+    /// The parameters of libpq without secrets.
     private static let openParameters: Set<Substring> = [
         "application_name", "channel_binding", "client_encoding", "connect_timeout", "dbname", "fallback_application_name",
         "gssdelegation", "gssencmode", "gsslib", "host", "hostaddr", "keepalives", "keepalives_count", "keepalives_idle",
@@ -15,7 +15,7 @@ enum ShownAddress {
     static func of(_ text: String) -> String {
         guard let scheme = text.prefixMatch(of: /(?:postgres|postgresql|nats|tls):\/{2}/)?.output else { return "…" }
         let query = text.firstIndex(of: "?") ?? text.endIndex
-        // Either the @ is in a parameter's password, or the ? in the user's: all that comes after the scheme may be one.
+        // Either the @ is in a parameter's password, or the ? in the user's: everything after the scheme may be one.
         guard !text[query...].contains("@") else { return "\(scheme)…" }
         // Any text before the last @ may be one, or a token.
         let server = text[..<query].replacing(/(?s):\/\/.*@/) { _ in "://…@" }
@@ -27,7 +27,7 @@ enum ShownAddress {
         return query == text.endIndex ? "\(server)" : "\(server)?\(parameters(text[query...].dropFirst()))"
     }
 
-    /// Whether each host has a port of digits, or none. A password that no @ follows would be in the place of a port.
+    /// Whether each host has a port of digits, or none. A password without an @ after it would be in the place of a port.
     private static func namesHosts(_ server: Substring, hasPath: Bool) -> Bool {
         let host = /(?:…@)?(?:\[[^\[\]]*\]|[^:\/\[\]]*)(?::[0-9]{0,5})?(?<path>\/(?s:.*))?/
         return server.split(separator: ",", omittingEmptySubsequences: false).allSatisfy { part in
@@ -36,9 +36,9 @@ enum ShownAddress {
         }
     }
 
-    /// Returns the parameters of libpq. One that isn't known may be the rest of a secret that has an & in it, or of a name that was mistyped.
+    /// Returns the parameters of libpq. An unknown one may be the rest of a secret that contains an &, or have a mistyped name.
     private static func parameters(_ query: Substring) -> String {
-        // A name with percent signs may say one of the secrets.
+        // A name with percent signs may encode a secret's name.
         let secret = /(?:(?i:password|sslpassword|oauth_client_secret|scram_client_key|scram_server_key)\s*|[^=]*%[^=]*)=/
         var shown: [Substring] = []
         for parameter in query.split(separator: "&", omittingEmptySubsequences: false) {

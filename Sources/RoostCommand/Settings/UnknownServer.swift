@@ -27,14 +27,14 @@ struct UnknownServer {
     /// A sentence without its full stop.
     var requirement: String { "\(setting) must be \(expected) (from \(entry.origin))" }
 
-    /// What is said beside the setting where it is shown.
+    /// The warning shown with the setting.
     var warning: String {
         let isHidden = "\(entry.shown)" == "…"
         return "\(requirement). No server starts with this value"
             + (isHidden ? ", which is shown as … because it may hold a secret." : ".")
     }
 
-    /// A mistake in a flag is one in the command, with its exit code.
+    /// For a flag it is a usage error, with its exit code.
     var refusal: any Error {
         if case .flag = entry.origin { return ValidationError("\(requirement).") }
         return Failure("\(requirement).")
@@ -42,7 +42,7 @@ struct UnknownServer {
 }
 
 extension Settings {
-    /// The settings that name a database or a bus in a way that isn't understood. Commands that need neither aren't stopped by them.
+    /// The settings for a database or a bus with an unknown form. Commands that need neither aren't stopped by them.
     var unknownServers: [UnknownServer] { all.compactMap { UnknownServer($0) } }
 
     /// - Throws: A ``Failure``, or for a flag a `ValidationError`, that names the setting and its source.

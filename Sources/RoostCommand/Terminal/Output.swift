@@ -1,22 +1,22 @@
 import Foundation
 
-/// Standard output and standard error. Everything is written at once, so that a reader of a pipe sees it.
+/// Standard output and standard error. Everything is written at once, so a reader of a pipe sees it.
 enum Output {
-    /// Why nothing can be written.
+    /// The reason why nothing can be written.
     struct Unwritable: Error, CustomStringConvertible {
         fileprivate let code: Int32
 
-        /// Whether whoever read it is gone, as at the end of `| head`.
+        /// Whether the reader is gone, as at the end of `| head`.
         var isClosedPipe: Bool { code == EPIPE }
         var description: String { "can't write: \(String(cString: strerror(code)))" }
     }
 
     static func line(_ text: String) throws { try write(text + "\n", to: STDOUT_FILENO) }
     static func lines(_ lines: [String]) throws { try write(lines.map { $0 + "\n" }.joined(), to: STDOUT_FILENO) }
-    /// Nobody can be told that standard error can't be written.
+    /// A failure to write to standard error can't be reported anywhere.
     static func note(_ text: String) { try? write(text + "\n", to: STDERR_FILENO) }
 
-    /// One JSON document, its keys sorted. What can't be seen, or steers a terminal, is escaped.
+    /// One JSON document, its keys sorted. Invisible characters and those that control a terminal are escaped.
     static func json(_ value: some Encodable) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
@@ -30,7 +30,7 @@ enum Output {
             rows.map { $0.indices.contains(column) ? $0[column].columnWidth : 0 }.max() ?? 0
         }
         return rows.map { row in
-            // A line has nothing after its last text, not even spaces.
+            // A line has no trailing spaces.
             let row = row.dropLast(row.reversed().prefix(while: \.isEmpty).count)
             let cells = row.enumerated().map { column, cell in column == row.count - 1 ? cell : cell.padded(to: widths[column]) }
             return cells.joined(separator: "  ")
@@ -54,11 +54,11 @@ enum Output {
     }
 }
 
-/// The three descriptors that every program is started with.
+/// The three standard descriptors of every program.
 enum StandardDescriptors {
-    /// Occupies those that are closed (`2>&-`): the next file that is opened would get the number, and what is printed would be written into it.
+    /// Occupies closed ones (`2>&-`): the next opened file would get the number, and output would be written into it.
     ///
-    /// Each can't be used in the direction it is meant for, so that reading and writing still tell that it was closed.
+    /// Each is opened for the opposite direction, so that reading and writing still fail as if it were closed.
     static func occupy() {
         for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 && errno == EBADF {
             _ = open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY)

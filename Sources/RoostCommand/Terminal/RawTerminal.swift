@@ -1,8 +1,8 @@
 import Foundation
 
-/// The terminal, taken over for a full screen, and given back as it was.
+/// The terminal, taken over for a full screen and restored afterwards.
 ///
-/// It shows on the terminal's second screen, so that what stood there before is there again afterwards.
+/// It uses the terminal's alternate screen, so the previous content reappears afterwards.
 struct RawTerminal: ~Copyable {
     private let original: termios
     private let raw: termios
@@ -21,42 +21,43 @@ struct RawTerminal: ~Copyable {
     deinit { Self.giveBack(original) }
 
     private static func take(_ attributes: termios) throws {
-        // The second screen; pasted text marked as such, so that its newlines don't send it line by line; and what is too wide for a line cut off: a
-        // terminal that gives a character more columns than we do would begin another line, and scroll.
+        // Switches to the alternate screen, marks pasted text so that its newlines don't send it line by line, and cuts off lines that are
+        // too wide: a terminal that gives a character more columns than we do would wrap and scroll.
         try Output.write("\u{1B}[?1049h\u{1B}[?2004h\u{1B}[?7l\u{1B}[2J", to: STDOUT_FILENO)
         var attributes = attributes
         tcsetattr(STDIN_FILENO, TCSANOW, &attributes)
     }
 
     private static func giveBack(_ attributes: termios) {
-        // Nobody is there to be told when it can't be written.
+        // A failure to write can't be reported anywhere.
         try? Output.write("\u{1B}[?7h\u{1B}[?2004l\u{1B}[?25h\u{1B}[?1049l", to: STDOUT_FILENO)
         var attributes = attributes
         tcsetattr(STDIN_FILENO, TCSAFLUSH, &attributes)
     }
 
-    /// Gives the terminal back and stops the process, as SIGTSTP does with any other. Returns when it goes on, with the terminal taken over again.
+    /// Restores the terminal and stops the process, as SIGTSTP does with any other. Returns when the process continues, with the terminal
+    /// taken over again.
     mutating func suspend() throws {
         Self.giveBack(original)
         raise(SIGSTOP)
         try resume()
     }
 
-    /// The same for Ctrl-Z, which a terminal tells to all that runs in its foreground: the shell of a script that waits for this process would
+    /// The same for Ctrl-Z, which a terminal sends to all processes in its foreground: the shell of a script waiting for this process would
     /// hold up the prompt.
     mutating func suspendForeground() throws {
         guard tcgetpgrp(STDIN_FILENO) == getpgrp() else { return try suspend() }
         Self.giveBack(original)
         kill(0, SIGSTOP)
-        // Another thread may be the one that stops the process, a moment later: without a pause the terminal would be taken over before. Time that
-        // it stands still counts too.
+        // Another thread may be the one that stops the process, a moment later: without a pause the terminal would be taken over before
+        // that. Time while stopped counts too.
         usleep(Self.stopMicroseconds)
         try resume()
     }
 
     private static let stopMicroseconds: UInt32 = 200_000
 
-    /// Takes the terminal over again, in which a shell has been meanwhile.
+    /// Takes the terminal over again, after a shell has used it.
     mutating func resume() throws {
         invalidate()
         try Self.take(raw)
@@ -68,7 +69,7 @@ struct RawTerminal: ~Copyable {
         return (Int(size.ws_col), Int(size.ws_row))
     }
 
-    /// Forgets what is shown, so that everything is written again.
+    /// Discards the record of the shown lines, so that everything is written again.
     mutating func invalidate() { shown = [] }
 
     /// Writes the lines that have changed.

@@ -1,6 +1,6 @@
 extension String {
-    /// JSON text with everything that a terminal obeys or that can't be seen written as `\uXXXX`: control characters, those that turn the
-    /// reading direction round, invisible ones. It is the same JSON value.
+    /// JSON text with everything that controls a terminal or is invisible written as `\uXXXX`: control characters, those that reverse the
+    /// reading direction, invisible ones. It is the same JSON value.
     ///
     /// Such characters only occur inside strings, where the escape is valid; line ends between the values stay.
     var escapingInvisibleJSON: String {
@@ -21,7 +21,7 @@ extension String {
 }
 
 extension Unicode.Scalar {
-    /// Whether it isn't to be seen, or steers what shows it. Spaces and line ends are not meant.
+    /// Whether it is invisible, or controls the display. Spaces and line ends don't count.
     fileprivate var isInvisible: Bool {
         if isASCII { return value == 0x7F || (value < 0x20 && self != "\n") }
         switch properties.generalCategory {

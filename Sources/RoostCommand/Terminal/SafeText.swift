@@ -1,13 +1,13 @@
 extension String {
-    /// The text without anything that a terminal obeys or that turns the reading direction round: control characters, escape sequences'
-    /// beginnings, bidirectional overrides, invisible formatting. What others write must not be able to move the cursor or forge a line.
+    /// The text without anything that controls a terminal or reverses the reading direction: control characters, the beginnings of escape
+    /// sequences, bidirectional overrides, invisible formatting. Text by others must not be able to move the cursor or forge a line.
     ///
-    /// It is for what is shown. What the user writes is sent as it is: see ``withoutControls(keeping:)``.
+    /// It is for display. The user's own text is sent unchanged: see ``withoutControls(keeping:)``.
     ///
-    /// - Parameter keepsNewlines: For texts that are shown over several lines.
+    /// - Parameter keepsNewlines: For texts shown over several lines.
     func safe(keepsNewlines: Bool = false) -> String {
         var result = String.UnicodeScalarView()
-        /// How many more tags may follow a black flag, which they make that of a region (Unicode TS 51, ED-14a): anywhere else they hide text.
+        /// How many more tags may follow a black flag to make it that of a region (Unicode TS 51, ED-14a): anywhere else they hide text.
         var tags = 0
         for scalar in unicodeScalars {
             if (0xE0020...0xE007F).contains(scalar.value) {
@@ -20,7 +20,7 @@ extension String {
             switch scalar {
             case "\n": result.append(keepsNewlines ? "\n" : " ")
             case "\t": result.append(contentsOf: "    ".unicodeScalars)
-            // Joiners make emoji of several parts, and are needed to write some languages.
+            // Joiners combine parts of emoji, and are needed to write some languages.
             case "\u{200C}", "\u{200D}": result.append(scalar)
             default:
                 switch scalar.properties.generalCategory {
@@ -33,7 +33,7 @@ extension String {
         return String(result)
     }
 
-    /// The text without control characters, which are keys and not text where they are typed.
+    /// The text without control characters, which act as keys when typed.
     func withoutControls(keeping kept: Set<Unicode.Scalar> = []) -> String {
         String(String.UnicodeScalarView(unicodeScalars.filter { $0.properties.generalCategory != .control || kept.contains($0) }))
     }

@@ -7,12 +7,12 @@ enum StandardInput {
     private static let queue = DispatchQueue(label: "standard input")
     private static let lines = Mutex(LineReader())
 
-    /// Whether somebody types it.
+    /// Whether it is typed at a terminal.
     static var isTerminal: Bool { isatty(STDIN_FILENO) == 1 }
 
-    /// The next line without its end; nil at the end of the input, and when the task is cancelled. Each is read on request, so that nothing piles up.
+    /// The next line without its end; nil at the end of the input, and if the task is cancelled. Lines are read on request, so nothing piles up.
     ///
-    /// - Throws: A ``LineReader/Unfit`` for one line, after which the next can be read; a ``Failure`` when nothing can.
+    /// - Throws: A ``LineReader/Unfit`` for one line, after which the next can be read; a ``Failure`` if nothing can be read.
     static func nextLine() async throws -> String? {
         let (stream, continuation) = AsyncStream.makeStream(of: Result<String?, any Error>.self)
         queue.async {
@@ -22,7 +22,7 @@ enum StandardInput {
         return nil
     }
 
-    /// Everything, or as many bytes as are wanted.
+    /// The whole input, up to a number of bytes.
     static func all(upTo count: Int) throws -> [UInt8] {
         var bytes: [UInt8] = []
         while bytes.count < count {
@@ -33,7 +33,7 @@ enum StandardInput {
         return bytes
     }
 
-    /// Some bytes, as soon as there are any; none at the end.
+    /// Some bytes, as soon as any are available; none at the end.
     private static func read(upTo count: Int) throws -> [UInt8] {
         var buffer = [UInt8](repeating: 0, count: count)
         while true {
@@ -48,7 +48,7 @@ enum StandardInput {
         }
     }
 
-    /// Bytes as they are typed.
+    /// The bytes as typed.
     static func bytes() -> AsyncStream<[UInt8]> {
         let (stream, continuation) = AsyncStream.makeStream(of: [UInt8].self)
         queue.async {
@@ -59,9 +59,9 @@ enum StandardInput {
     }
 }
 
-/// Takes bytes apart into lines.
+/// Splits bytes into lines.
 struct LineReader {
-    /// A line that can't be a message or a command. What follows it can be read.
+    /// A line that can't be a message or a command. Later lines can be read.
     enum Unfit: Error, CustomStringConvertible {
         case notUTF8, tooLong
 
@@ -73,16 +73,16 @@ struct LineReader {
         }
     }
 
-    /// What a message's text can have, and room for a command before it. Of a longer line no more is kept.
+    /// The largest size of a message's text, plus room for a command before it. The rest of a longer line is dropped.
     static let sizeBytesMax = Limits.messageTextLength * 8 + 1_000
 
     private var bytes: [UInt8] = []
-    /// How many of them have no line end.
+    /// How many of them are known to have no line end.
     private var searched = 0
-    /// Whether the rest of a line that was too long is still to come.
+    /// Whether the rest of a too long line has yet to arrive.
     private var isSkipping = false
 
-    /// Returns the next line; nil when there are no more bytes.
+    /// Returns the next line; nil if there are no more bytes.
     mutating func next(reading more: () throws -> [UInt8]) throws -> String? {
         while true {
             if let end = bytes[searched...].firstIndex(of: UInt8(ascii: "\n")) {

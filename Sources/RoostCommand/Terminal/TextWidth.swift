@@ -3,9 +3,9 @@ extension Character {
     var columnWidth: Int {
         guard let first = unicodeScalars.first else { return 0 }
         if first.isASCII { return first.value < 32 || first.value == 127 ? 0 : 1 }
-        // A picture that is drawn as one, or made so by a variation selector, is wide.
+        // A character drawn as a picture, by default or by a variation selector, is wide.
         if first.properties.isEmojiPresentation || unicodeScalars.contains("\u{FE0F}") { return 2 }
-        // A terminal adds up the code points: letters that are joined, and marks that stand beside their letter, as in Devanagari, have columns too.
+        // A terminal adds up the code points: joined letters, and marks next to their letter, as in Devanagari, have columns too.
         return unicodeScalars.reduce(0) { $0 + Self.columnWidth(of: $1) }
     }
 
@@ -31,10 +31,10 @@ extension StringProtocol {
     /// The columns that a terminal gives the text.
     var columnWidth: Int { reduce(0) { $0 + $1.columnWidth } }
 
-    /// The text with spaces after it up to a width.
+    /// The text padded with spaces to a width.
     func padded(to width: Int) -> String { String(self) + String(repeating: " ", count: Swift.max(0, width - columnWidth)) }
 
-    /// The beginning of the text that fits into a width, with an ellipsis where something was cut off.
+    /// The beginning of the text that fits into a width, with an ellipsis if something was cut off.
     func truncated(to width: Int) -> String {
         guard columnWidth > width else { return String(self) }
         guard width > 1 else { return String(repeating: "…", count: Swift.max(0, width)) }
@@ -47,7 +47,7 @@ extension StringProtocol {
         return result + "…"
     }
 
-    /// The text in lines of a width at most, broken between words where that is possible and at newlines always.
+    /// The text in lines of at most a width, broken between words if possible, and always at newlines.
     func wrapped(to width: Int) -> [String] {
         let width = Swift.max(2, width)
         return split(separator: "\n", omittingEmptySubsequences: false).flatMap { Self.wrap(String($0), to: width) }
@@ -57,7 +57,7 @@ extension StringProtocol {
         var lines: [String] = []
         var current = ""
         var used = 0
-        /// Where the current line can be broken: after its last space.
+        /// The index at which the current line can be broken: after its last space.
         var lastBreak: String.Index?
         for character in line {
             if used + character.columnWidth > width {

@@ -1,6 +1,6 @@
 import Roost
 
-/// How the users whom a page names are called.
+/// The names of the users that a page names.
 struct UserNames {
     private let users: [UserID: UserSummary]
 
@@ -8,10 +8,10 @@ struct UserNames {
         self.users = Dictionary((users ?? []).map { ($0.userId, $0) }, uniquingKeysWith: { first, _ in first })
     }
 
-    /// The name, or the id where there is none.
+    /// The name, or the id if there is none.
     func name(of id: UserID) -> String { (users[id] ?? UserSummary(userId: id)).name.safe() }
 
-    /// The display name with the id, which commands take.
+    /// The display name with the id, which is what commands accept.
     func nameWithID(of id: UserID) -> String {
         let (name, id) = (name(of: id), id.rawValue.safe())
         return name == id ? id : "\(name) (\(id))"

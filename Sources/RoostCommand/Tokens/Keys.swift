@@ -2,27 +2,27 @@ import ArgumentParser
 import Foundation
 import RoostServer
 
-/// `roost keys`: the keys that a server's tokens are signed with. A running server takes a change within a second or two.
+/// `roost keys`: the keys that a server's tokens are signed with. A running server applies a change within a second or two.
 struct Keys: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "List, add and remove the keys that tokens are signed with.",
         discussion: """
             To rotate without downtime: add a key, copy token-keys.json to the data directories of the other nodes if there are any, have \
             roost token and your backend sign with the new key (its name goes into the header kid), and remove the old one when its last \
-            token has expired. A running server takes each step within two seconds.
+            token has expired. A running server applies each step within two seconds.
 
-            No command prints a secret: they stand in token-keys.json and token-secret, readable by their owner only.
+            No command prints a secret: they are in token-keys.json and token-secret, readable by their owner only.
             """,
         subcommands: [List.self, Add.self, Use.self, Remove.self], defaultSubcommand: List.self)
 
     struct Directory: ParsableArguments {
         @Option(help: "The server's data directory; else roost-data or roost-demo. Environment: ROOST_DATA.") var data: String?
 
-        /// - Throws: A ``Failure`` where no server has run.
+        /// - Throws: A ``Failure`` if no server has run.
         func ring() throws -> TokenKeyRing {
             let mint = TokenMint.named(orUsual: data)
             _ = try mint.secretFile()
-            // A directory of somebody else's seems to be empty.
+            // Another user's directory appears to be empty.
             guard access(mint.directory.path, R_OK | X_OK) == 0 else {
                 throw Failure(
                     "\(mint.directory.path) can't be read: \(String(cString: strerror(errno))). Run this as the user who runs the server."
@@ -70,8 +70,8 @@ struct Keys: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Remove a key: its tokens are refused from then on.",
             discussion: """
-                A removed key can't be brought back. For \(TokenKeyRing.tokenSecretName) that holds for good: the data directory's secret then \
-                signs and checks tokens never again, and --for-good is required.
+                A removed key can't be brought back. For \(TokenKeyRing.tokenSecretName) that is permanent: the data directory's secret then \
+                never signs or checks tokens again, and --for-good is required.
                 """)
         @Argument(help: "The key's name; \(TokenKeyRing.tokenSecretName) for the secret of tokens without kid.") var kid: String
         @Flag(help: "Required to remove \(TokenKeyRing.tokenSecretName).") var forGood = false
@@ -97,7 +97,7 @@ struct Keys: AsyncParsableCommand {
 }
 
 extension TokenKeyRing {
-    /// Does something with the keys, with failures that say what to do.
+    /// Uses the keys, with failures that say what to do.
     fileprivate func reportingFailures<T>(_ body: (TokenKeyRing) async throws -> T) async throws -> T {
         do {
             return try await body(self)

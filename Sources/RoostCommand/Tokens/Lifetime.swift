@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// How long something lasts, as people write it: `3600`, `90s`, `45m`, `12h`, `30d`.
+/// A duration as people write it: `3600`, `90s`, `45m`, `12h`, `30d`.
 struct Lifetime {
     let seconds: Int
 
@@ -13,7 +13,7 @@ struct Lifetime {
         seconds = product
     }
 
-    /// Reads what was typed for an option.
+    /// Reads an option's value.
     ///
     /// - Throws: `ValidationError` with the format.
     static func read(_ text: String) throws -> Lifetime {
@@ -21,7 +21,7 @@ struct Lifetime {
         throw ValidationError("a time is like 3600, which is seconds, 90s, 45m, 12h or 30d")
     }
 
-    /// The same, or `ever` and -1 for no end, which is -1 in the protocol.
+    /// The same, or `ever` or -1 for no end, which is -1 in the protocol.
     static func readOrEver(_ text: String) throws -> Lifetime {
         if text == "ever" { return Lifetime(seconds: -1) }
         let lifetime = try? read(text)

@@ -2,7 +2,7 @@ import ArgumentParser
 import Foundation
 import RoostAPI
 
-/// `roost token`: makes a token, with the secret of a data directory. No server needs to run.
+/// `roost token`: creates a token with the secret of a data directory. No server needs to run.
 struct Token: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Create a token for a user.",
@@ -20,7 +20,7 @@ struct Token: AsyncParsableCommand {
     var role = AppRole.user
     @Option(
         help: ArgumentHelp(
-            "How long the token is good: seconds, or like 90s, 45m, 12h, 30d. (default: 1d, or token-lifetime-max if that is less)",
+            "How long the token is valid: seconds, or like 90s, 45m, 12h, 30d. (default: 1d, or token-lifetime-max if that is less)",
             valueName: "time"),
         transform: Lifetime.read)
     var expires: Lifetime?
@@ -28,7 +28,7 @@ struct Token: AsyncParsableCommand {
     @Option(help: "The server's data directory; else roost-data or roost-demo. Environment: ROOST_DATA.") var data: String?
     @Flag(help: "Print JSON: the token, its id, the user, the role and when it expires.") var json = false
 
-    /// How long a token is good without `--expires`, unless the server allows less.
+    /// How long a token is valid without `--expires`, unless the server allows less.
     private static let lifetimeSeconds = 86_400
 
     func run() async throws {
@@ -57,7 +57,7 @@ struct Token: AsyncParsableCommand {
 
     private struct Minted: Encodable {
         let token: String
-        /// By this it can be revoked.
+        /// The id by which it can be revoked.
         let tokenId: String
         let user: String
         let role: AppRole

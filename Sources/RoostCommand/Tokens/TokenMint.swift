@@ -9,12 +9,12 @@ struct TokenMint: Sendable {
     /// The server's rules for the claims; nil to read them from the settings of the directory.
     var rules: TokenRules?
 
-    /// How long a token is good if nobody says for how long, unless the server's rules allow less.
+    /// How long a token is valid by default, unless the server's rules allow less.
     private static let lifetimeSeconds = 3600
 
-    /// Makes a token with the claims that the server's rules ask for.
+    /// Makes a token with the claims required by the server's rules.
     ///
-    /// - Parameter expiresAt: When it ends; nil for an hour from now, or for the longest that the server accepts if that is less.
+    /// - Parameter expiresAt: When it expires; nil for an hour from now, or for the server's maximum if that is less.
     /// - Throws: `ValidationError` for an invalid user or name; a ``Failure`` for a directory in which no server has run.
     func token(
         for user: UserID, role: AppRole = .user, displayName: String? = nil, expiresAt: Date? = nil, id: String? = nil
@@ -39,12 +39,12 @@ struct TokenMint: Sendable {
         }
     }
 
-    /// A token provider for a client. One token is made at once: a secret that can't be used ends the command, where the client would ask for a
+    /// A token provider for a client. One token is made at once, so that an unusable secret ends the command: the client would request a
     /// token again and again.
     ///
     /// - Throws: As ``token(for:role:displayName:expiresAt:id:)``.
     func provider(for user: UserID, role: AppRole = .user) async throws -> @Sendable () async throws -> String {
-        // The settings are read once: what is wrong with them is told once too.
+        // The settings are read once, so that a problem with them is reported only once.
         let mint = TokenMint(directory: directory, rules: await knownRules())
         _ = try await mint.token(for: user, role: role)
         return { try await mint.token(for: user, role: role) }
@@ -73,13 +73,13 @@ struct TokenMint: Sendable {
         }
     }
 
-    /// The data directory that a command means, whether it names one or not; the standard one if there is none.
+    /// The data directory for a command, named or not; the standard one if there is none.
     static func named(orUsual option: String?) -> TokenMint {
         named(option) ?? usual() ?? TokenMint(directory: URL(filePath: "\(Setting.data.standard)", directoryHint: .isDirectory))
     }
 
-    /// The data directory that a command on the server's machine means when it names none: of the usual two, the one whose server runs,
-    /// else the first that has a secret.
+    /// The data directory for a command on the server's machine that names none: of the usual two, the one whose server runs, otherwise the
+    /// first that has a secret.
     static func usual() -> TokenMint? {
         let mints = ["\(Setting.data.standard)", Demo.standardData].map {
             TokenMint(directory: URL(filePath: $0, directoryHint: .isDirectory))
@@ -95,13 +95,13 @@ struct TokenMint: Sendable {
         return isUsual(Demo.standardData) ? "roost demo" : "roost serve --data \(directory.relativePath.shellWord)"
     }
 
-    /// Whether a server runs on the directory: the process that its lock file names lives, and the lock is held.
+    /// Whether a server runs on the directory: the process named in its lock file is alive, and the lock is held.
     private var isServed: Bool {
         let text = try? String(contentsOf: directory.appending(path: "roost.lock"), encoding: .utf8)
         let process = text.flatMap { pid_t($0.trimmingCharacters(in: .whitespacesAndNewlines)) }
-        // The process is asked for first: the lock of a stopped server is left alone, for one that starts now.
+        // The process is checked first: the lock of a stopped server is left alone, in case one is just starting.
         guard let process, kill(process, 0) == 0 || errno == EPERM else { return false }
-        // By now the id may be another process's: the file keeps it when a server has stopped.
+        // The id may belong to another process by now: the file keeps it after a server has stopped.
         return FileChecks.isLocked(directory)
     }
 }

@@ -2,7 +2,7 @@ import ArgumentParser
 import RoostAPI
 import RoostServer
 
-/// A server's rules for the claims of tokens, as far as its settings can be known from here: flags of a running server can't.
+/// A server's rules for the claims of tokens, as far as its settings can be known from here; flags of a running server can't.
 struct TokenRules: Sendable {
     /// The longest time from `iat` to `exp`, in seconds.
     var lifetimeSecondsMax = AppOptions.tokenLifetimeSecondsStandard
@@ -11,7 +11,7 @@ struct TokenRules: Sendable {
     /// The value that `aud` must contain; nil for any.
     var audience: String?
 
-    /// The rules where nothing is set.
+    /// The rules if nothing is set.
     init() {}
 
     init(_ settings: Settings) {
@@ -22,15 +22,15 @@ struct TokenRules: Sendable {
 
     /// Reads the rules of a data directory from its configuration file and the environment.
     ///
-    /// Where they can't be read, the defaults hold, with a warning on standard error: the server that runs has other settings than these, or it
-    /// wouldn't, and a token can still be made.
+    /// If they can't be read, the defaults apply, with a warning on standard error: a running server must have other settings, since it
+    /// couldn't start with these, and a token can still be made.
     static func load(data: String) async -> TokenRules {
         do {
             return TokenRules(try await Settings.load(try SettingFlags.parse(["--data", data])))
         } catch {
             Output.note(
-                "Warning: the server's settings can't be read, so that the defaults of token-issuer, token-audience and token-lifetime-max "
-                    + "hold here. \(Failure(error))")
+                "Warning: the server's settings can't be read, so the defaults of token-issuer, token-audience and token-lifetime-max "
+                    + "apply here. \(Failure(error))")
             return TokenRules()
         }
     }
