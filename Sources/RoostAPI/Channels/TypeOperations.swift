@@ -23,7 +23,7 @@ public struct PutChannelType: Operation {
     public static let method = HTTPMethod.put
     public static let path = "/v1/channel-types/{type}"
     public static let permission = Permission.configManage
-    public static let summary = "Create or replace a channel type of one's own. For admins."
+    public static let summary = "Create or replace a custom channel type. For admins."
 
     /// The name of the type.
     public var type: ChannelType
@@ -56,7 +56,7 @@ public struct DeleteChannelType: Operation {
     public static let method = HTTPMethod.delete
     public static let path = "/v1/channel-types/{type}"
     public static let permission = Permission.configManage
-    public static let summary = "Delete a channel type of one's own that no channel has. For admins."
+    public static let summary = "Delete a custom channel type that no channel has. For admins."
 
     /// The type to delete: one of the app's own, not in use by any channel.
     public var type: ChannelType

@@ -78,7 +78,7 @@ public struct WithdrawInvitations: Operation {
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/invitations/withdraw"
     public static let permission = Permission.invitationSend
-    public static let summary = "Take back up to 100 invitations, with a result for each."
+    public static let summary = "Withdraw up to 100 invitations, with a result for each."
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID

@@ -22,7 +22,7 @@ public struct PutRole: Operation {
     public static let method = HTTPMethod.put
     public static let path = "/v1/roles/{role}"
     public static let permission = Permission.configManage
-    public static let summary = "Create or replace a role of one's own. For admins."
+    public static let summary = "Create or replace a custom role. For admins."
 
     /// The name of the role.
     public var role: ChannelRole
@@ -61,7 +61,7 @@ public struct DeleteRole: Operation {
     public static let method = HTTPMethod.delete
     public static let path = "/v1/roles/{role}"
     public static let permission = Permission.configManage
-    public static let summary = "Delete a role of one's own. For admins."
+    public static let summary = "Delete a custom role. For admins."
 
     /// The role to delete: one of the app's own.
     public var role: ChannelRole

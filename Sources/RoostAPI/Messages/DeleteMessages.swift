@@ -6,7 +6,7 @@ public struct DeleteMessage: Operation {
     public static let method = HTTPMethod.delete
     public static let path = "/v1/channels/{channel}/messages/{message}"
     public static let permission = Permission.messageDeleteOwn
-    public static let summary = "Delete a message: its place stays, its content goes. For its author and for operators."
+    public static let summary = "Delete a message: its place stays, its content is removed. For its author and for operators."
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
@@ -72,7 +72,7 @@ public struct PurgeMessage: Operation {
     public static let method = HTTPMethod.delete
     public static let path = "/v1/channels/{channel}/messages/{message}/purge"
     public static let permission = Permission.messageDeleteOwn
-    public static let summary = "Delete a message for good: nothing of it is left but its place. For its author and for operators."
+    public static let summary = "Permanently delete a message: only its place is left. For its author and for operators."
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID

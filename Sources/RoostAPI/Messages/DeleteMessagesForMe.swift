@@ -10,7 +10,7 @@ public struct DeleteMessagesForMe: Operation {
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/messages/delete-for-me"
     public static let permission = Permission.channelHide
-    public static let summary = "Delete up to 100 messages for oneself alone: others see them as before."
+    public static let summary = "Delete up to 100 messages for the caller alone: others still see them."
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID

@@ -163,7 +163,7 @@ public struct ListMessageVersions: Operation {
     public static let method = HTTPMethod.get
     public static let path = "/v1/channels/{channel}/messages/{message}/versions"
     public static let permission = Permission.messageReadVersions
-    public static let summary = "Read what a message said before it was edited or deleted. For operators."
+    public static let summary = "Read a message's versions from before it was edited or deleted. For operators."
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID

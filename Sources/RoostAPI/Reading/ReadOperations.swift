@@ -84,7 +84,7 @@ public struct MarkDelivered: Operation {
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/delivered"
     public static let permission = Permission.readingMark
-    public static let summary = "Tell that the messages of a channel up to a seq have arrived."
+    public static let summary = "Report that the messages of a channel up to a seq have been delivered."
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID

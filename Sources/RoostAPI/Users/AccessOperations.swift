@@ -8,7 +8,7 @@ public struct DeactivateUser: Operation {
     public static let method = HTTPMethod.post
     public static let path = "/v1/users/{user}/deactivate"
     public static let permission = Permission.userManage
-    public static let summary = "Shut a user out; memberships and messages stay. For admins."
+    public static let summary = "Deactivate a user; memberships and messages stay. For admins."
 
     /// The user to deactivate.
     public var user: UserID
@@ -25,7 +25,7 @@ public struct ReactivateUser: Operation {
     public static let method = HTTPMethod.post
     public static let path = "/v1/users/{user}/reactivate"
     public static let permission = Permission.userManage
-    public static let summary = "Let a deactivated user in again. For admins."
+    public static let summary = "Reactivate a deactivated user. For admins."
 
     /// The user to reactivate.
     public var user: UserID

@@ -118,7 +118,7 @@ public struct ListChangedUsers: Operation {
     public static let permission = Permission.userRead
     public static let isReadOnly = true
     public static let summary =
-        "Those of up to 1000 users whose name, picture or status is newer than the caller's version."
+        "The users among up to 1000 whose name, picture or status is newer than the caller's version."
 
     /// The version that the caller has of each user (`UserSummary.version`), at most ``Limits/changedUsersPerCall``: 0 for a user known only by id.
     public var versions: [String: Int64]

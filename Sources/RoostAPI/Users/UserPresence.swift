@@ -9,7 +9,7 @@ public struct ListUserPresence: Operation {
     public static let path = "/v1/users/presence"
     public static let permission = Permission.userRead
     public static let isReadOnly = true
-    public static let summary = "Which of up to 100 users are online, and when the others were last. Ask once a minute at most."
+    public static let summary = "Which of up to 100 users are online, and when the others last were. Ask once a minute at most."
 
     /// At most ``Limits/usersPerCall``.
     public var users: [UserID]

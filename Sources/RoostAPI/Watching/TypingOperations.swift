@@ -13,7 +13,7 @@ public struct StartTyping: Operation {
     public static let permission = Permission.messageSend
     /// Nothing is stored.
     public static let isReadOnly = true
-    public static let summary = "Tell the channel that the caller types. It ends by itself after 10 seconds."
+    public static let summary = "Report that the caller is typing in a channel. It ends by itself after 10 seconds."
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
@@ -48,7 +48,7 @@ public struct StopTyping: Operation {
     public static let path = "/v1/channels/{channel}/typing"
     public static let permission = Permission.streamRead
     public static let isReadOnly = true
-    public static let summary = "Tell the channel that the caller doesn't type any more."
+    public static let summary = "Report that the caller has stopped typing in a channel."
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
@@ -85,7 +85,7 @@ public struct SendSignal: Operation {
     public static let path = "/v1/channels/{channel}/signals"
     public static let permission = Permission.messageSend
     public static let isReadOnly = true
-    public static let summary = "Tell those who watch a channel something that isn't kept."
+    public static let summary = "Send a channel's watchers something that isn't stored."
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID

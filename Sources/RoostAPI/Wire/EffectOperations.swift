@@ -42,7 +42,7 @@ public struct ListDeadEffects: Operation {
     public static let method = HTTPMethod.get
     public static let path = "/v1/effects/dead"
     public static let permission = Permission.effectManage
-    public static let summary = "List effects that failed for good, the latest first. For admins."
+    public static let summary = "List permanently failed effects, the latest first. For admins."
 
     /// 1 to 100, 30 when left out.
     public var limit: Int?

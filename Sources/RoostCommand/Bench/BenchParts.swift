@@ -15,7 +15,7 @@ struct BenchFanout: AsyncParsableCommand {
     @Option(help: "Sockets of members of the channel.") var sockets = BenchPart.Standard.fanoutSockets
     @Flag(
         help:
-            "The same load on Redis, NATS and mosquitto too, with as many bytes: those of them that are installed, as Debian has them."
+            "Also run the same load, with as many bytes, on Redis, NATS and mosquitto: those that are installed, as packaged by Debian."
     )
     var peers = false
     @OptionGroup var options: BenchOptions
@@ -157,7 +157,7 @@ struct BenchEffects: AsyncParsableCommand {
 
 struct BenchHostile: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "hostile", abstract: "What hostile sockets take of a server, and of the others on it.")
+        commandName: "hostile", abstract: "What hostile sockets cost a server and its other clients.")
     @Option(help: "Hostile sockets at once.") var sockets = BenchPart.Standard.hostileSockets
     @OptionGroup var options: BenchOptions
 
