@@ -64,7 +64,7 @@ public struct WelcomeFrame: Codable, Hashable, Sendable {
             self.pingIntervalSeconds = pingIntervalSeconds
         }
     }
-    /// What the server says of itself and of the connection.
+    /// Information about the server and the connection.
     public var welcome: Welcome
     // derived: init
     /// Creates a value with these fields.
@@ -114,7 +114,7 @@ public struct ClosingFrame: Codable, Hashable, Sendable {
             self.retryAfterMilliseconds = retryAfterMilliseconds
         }
     }
-    /// When to come back.
+    /// The reason, and when to reconnect.
     public var closing: Closing
     // derived: init
     /// Creates a value with these fields.
@@ -131,7 +131,7 @@ public struct UnwatchedFrame: Codable, Hashable, Sendable {
         /// Creates a value with these fields.
         public init(channel: ChannelID) { self.channel = channel }
     }
-    /// Which watch it is.
+    /// The watch that ended.
     public var unwatched: Unwatched
     // derived: init
     /// Creates a value with these fields.
@@ -167,7 +167,7 @@ public struct ReadingEndedFrame: Codable, Hashable, Sendable {
         /// Creates a value with these fields.
         public init(channel: ChannelID) { self.channel = channel }
     }
-    /// Which reading it is.
+    /// The reading that ended.
     public var readingEnded: ReadingEnded
     // derived: init
     /// Creates a value with these fields.

@@ -51,7 +51,7 @@ extension Channels {
 
         @Argument(help: "The channel's id.") var channel: ChannelID
         @OptionGroup var attributes: AttributeOptions
-        @Flag(help: "Whether everyone can find and join it, or members find it and invite others. Without either it stays unchanged.")
+        @Flag(help: "Whether everyone can find and join it, or members find it and invite others. If neither is given, unchanged.")
         var access: PublicOrPrivate?
         @Flag(help: "Remove all tags.") var noTags = false
         @Option(

@@ -74,7 +74,7 @@ struct Channels: AsyncParsableCommand {
     struct Delete: ChannelCommand {
         static let configuration = CommandConfiguration(
             abstract: "Delete a channel.",
-            discussion: "Writing to it and joining it end; admins and those who were members can still read it.")
+            discussion: "It can no longer be written to or joined; admins and those who were members can still read it.")
 
         @OptionGroup var target: ChannelTarget
         var call: DeleteChannel { DeleteChannel(channel: target.channel) }

@@ -8,7 +8,7 @@ extension Messages {
         static let configuration = CommandConfiguration(
             abstract: "Send a message, or each line of standard input as one.",
             discussion: """
-                Without TEXT all of standard input is the message; with --lines each of its lines is one, sent as soon as it arrives, and a \
+                Without TEXT all of standard input is the message; with --lines each of its lines is one, however long it takes to arrive, and a \
                 refusal ends it there. \
                 A message that is sent again with the same --client-id is sent once; with --lines the client ids are that of the option, a hyphen \
                 and the line's number. Without it they are random.

@@ -175,7 +175,7 @@ extension Setting {
             + "cluster.", unit: "s")
 
     // derived: all
-    /// Every setting, in the order in which they are shown.
+    /// Every setting, in display order.
     static let all: [Setting] = [
         data, database, bus, busPrefix, lanes, lockTimeout, presenceTimeout, host, port, allowOrigin, logLevel, drainWindow,
         connectionsMax, unauthenticatedConnectionsPerAddress, connectionsPerUser, requestsPerUser, memoryBudget, memoryLimit,
