@@ -17,8 +17,8 @@ import Testing
         "help says what is so",
         arguments: [
             (Channels.Create.self, "used again within 7 days"), (Channels.Create.self, "--operator <user>"),
-            (Channels.Update.self, "Without either it stays as it is."),
-            (Channels.Create.self, "Without either it is as its type says."),
+            (Channels.Update.self, "If neither is given, unchanged."),
+            (Channels.Create.self, "Without either the type decides."),
             (Channels.List.self, "Only channels without this tag. Give it again"),
             (Channels.Silence.self, "ever, or -1, until it is unsilenced"), (Demo.self, "for roost demo: roost-demo"),
             (Keys.Remove.self, "A removed key can't be brought back"), (CallCommand.self, "need a WebSocket and are refused"),

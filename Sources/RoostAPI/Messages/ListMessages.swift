@@ -44,7 +44,7 @@ public struct ListMessages: Operation {
     public var kinds: [MessageKind]?
     /// Only messages with this custom type (SB-53).
     public var customType: String?
-    /// Only messages of these users: at most 20. The server's own messages have no sender, and are included only if ``kinds`` names them.
+    /// Only messages of these users: at most 20. The server's own messages count as nobody's, and are included only if ``kinds`` names them.
     public var senders: [UserID]?
     /// Newest first (SB-49).
     public var reverse: Bool?

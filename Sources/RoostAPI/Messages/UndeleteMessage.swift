@@ -14,7 +14,7 @@ public struct UndeleteMessage: Operation {
     public static let method = HTTPMethod.post
     public static let path = "/v1/channels/{channel}/messages/{message}/undelete"
     public static let permission = Permission.messageEditOwn
-    public static let summary = "Restore a deleted message within the app's time limit. For its deleting author and for operators."
+    public static let summary = "Undelete a message within the app's time limit. For the author who deleted it and for operators."
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID

@@ -37,7 +37,8 @@ public enum Unread {
         membership = bringUp(membership, as: user, with: [message])
     }
 
-    /// Advances a membership to a later position of its channel: adds the own messages since then, and removes permanently deleted unread ones.
+    /// Advances a membership to a later position of its channel: the own messages since then, and unread ones that were permanently
+    /// deleted, are counted as read.
     ///
     /// A permanently deleted own message counts as another user's, since its sender isn't revealed. The server sends the sender's
     /// membership again with it.

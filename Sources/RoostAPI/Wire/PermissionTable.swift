@@ -59,7 +59,8 @@ package struct PermissionRow: Sendable {
     package let rule: Rule
     /// Whether it applies in a deleted channel, for callers who can see one.
     package let whenDeleted: Bool
-    /// Whether guests have it, as far as the rule gives it to everyone: they only look, and change only their own name and presence.
+    /// Whether guests have it, as far as the rule gives it to everyone: they only look, and change only their own name and which channels
+    /// they are in or watch.
     package let forGuests: Bool
     /// Whether it holds while the channel is frozen or silenced, or the member is muted.
     package let whileFrozen: Bool
