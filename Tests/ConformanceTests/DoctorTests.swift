@@ -267,7 +267,7 @@ import Testing
         let secret = directory.appending(path: "token-secret")
         let kept = try Data(contentsOf: secret)
         try FileManager.default.removeItem(at: secret)
-        #expect(try await problems(directory) == ["fail database file: DATA/token-secret is missing beside a database"])
+        #expect(try await problems(directory) == ["fail database file: DATA/token-secret is missing next to a database"])
         try kept.write(to: secret)
         try setMode(0o600, of: secret)
         let database = directory.appending(path: "roost.sqlite")
@@ -276,7 +276,7 @@ import Testing
         try FileManager.default.removeItem(at: database)
         #expect(
             try await problems(directory).contains(
-                "fail database file: DATA/roost.sqlite is missing, and a secret is there: a server has run here before"))
+                "fail database file: DATA/roost.sqlite is missing, but there is a secret: a server has run here before"))
     }
 
     @Test("a log that isn't checkpointed is found by its size")
@@ -354,7 +354,7 @@ import Testing
         try file.close()
         #expect(
             try await problems(directory) == [
-                "fail page checksums: page 2 of DATA/roost.sqlite doesn't match its own: what it holds would be refused"
+                "fail page checksums: page 2 of DATA/roost.sqlite doesn't match its own: its content would be refused"
             ])
     }
 

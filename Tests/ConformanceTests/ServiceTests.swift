@@ -198,7 +198,7 @@ import Testing
         #expect(shown.errors == "Warning: \(message). \(warning)\n")
         let examined = try await CommandRun.roost(arguments: ["doctor", "--url", "http://127.0.0.1:1"], environment: environment)
         #expect(
-            examined.output.contains("\(name.lowercased()): \(message). The server doesn't start so: correct the value\n"),
+            examined.output.contains("\(name.lowercased()): \(message). The server doesn't start with this value: correct it\n"),
             "\(examined.output)")
         let flag = try await CommandRun.roost(arguments: ["serve", "--port", "0", "--\(name.lowercased())", value])
         #expect(

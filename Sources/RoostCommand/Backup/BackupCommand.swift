@@ -82,7 +82,7 @@ struct RestoreCommand: AsyncParsableCommand {
 
     func run() async throws {
         guard secret == nil || !newSecret else { throw ValidationError("--secret and --new-secret exclude each other.") }
-        guard keys == nil || secret != nil else { throw ValidationError("--keys goes with --secret.") }
+        guard keys == nil || secret != nil else { throw ValidationError("--keys needs --secret.") }
         let from = URL(filePath: backup, directoryHint: .isDirectory)
         guard !check else {
             let found: Backup

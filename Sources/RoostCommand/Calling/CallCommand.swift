@@ -79,7 +79,7 @@ extension CallConnection {
         do {
             try Output.json(try JSONDecoder().decode(JSONValue.self, from: body))
         } catch is DecodingError {
-            throw Failure("The answer isn't JSON; is the server another version?")
+            throw Failure("The response isn't JSON; is the server a different version?")
         }
         let results = try? JSONDecoder().decode(MemberResults.self, from: body)
         if results?.results.contains(where: { $0.outcome == .refused }) == true { throw ExitCode(1) }

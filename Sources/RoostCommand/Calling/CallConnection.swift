@@ -14,7 +14,7 @@ final class CallConnection {
     /// The connection ended before a response. Whether the server has carried out the call is unknown.
     struct Lost: Error {
         fileprivate let address: String
-        var failure: Failure { Failure("The server at \(address) ended the connection before it answered.") }
+        var failure: Failure { Failure("The server at \(address) closed the connection before it answered.") }
     }
 
     private let server: CallServer
@@ -57,7 +57,7 @@ final class CallConnection {
         do {
             return try JSONDecoder().decode(Call.Response.self, from: body)
         } catch {
-            throw Failure("The answer couldn't be read: \(PlainWords.reason(of: error)). Is the server another version?")
+            throw Failure("The response couldn't be read: \(PlainWords.reason(of: error)). Is the server a different version?")
         }
     }
 
@@ -69,7 +69,7 @@ final class CallConnection {
         guard status != 200 else { return body }
         guard let problem = try? JSONDecoder().decode(Problem.self, from: body) else {
             throw Failure(
-                "What answers at \(server.address) isn't Roost, or is another version: it answered with status \(status).")
+                "The server at \(server.address) isn't Roost, or is a different version: it responded with status \(status).")
         }
         throw problem.refusal
     }
@@ -105,7 +105,7 @@ final class CallConnection {
         case NIOSSLError.uncleanShutdown: nil
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
             Failure("No secure connection to \(server.address) can be made: \(PlainWords.reason(of: error)).")
-        case is HTTPParserError: Failure("What answers at \(server.address) doesn't speak HTTP.")
+        case is HTTPParserError: Failure("The server at \(server.address) doesn't speak HTTP.")
         default: nil
         }
     }

@@ -81,7 +81,7 @@ struct CallFields {
         let name = path.last ?? ""
         let whole = parent.isEmpty ? operation.name : parent.joined(separator: ".")
         let known = fields.map(\.name)
-        guard !known.isEmpty else { return ValidationError("\(whole) has no fields, and so no \(name.safe()).") }
+        guard !known.isEmpty else { return ValidationError("\(whole) has no fields, so there is no \(name.safe()).") }
         let nearest = known.nearest(to: name).map { " Did you mean \($0)?" } ?? ""
         return ValidationError("\(whole) has no field \(name.safe()).\(nearest) It has: \(known.joined(separator: ", ")).")
     }

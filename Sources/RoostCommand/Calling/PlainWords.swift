@@ -18,7 +18,7 @@ enum PlainWords {
         case let error as DecodingError: reason(of: error)
         case ChannelError.connectTimeout: "it didn't answer in time"
         case is ChannelError, NIOSSLError.uncleanShutdown: "the connection was closed"
-        case is HTTPParserError: "what answers there doesn't speak HTTP"
+        case is HTTPParserError: "the server there doesn't speak HTTP"
         case is CocoaError, is POSIXError: SystemError.reason(of: error).safe()
         default: cleaned("\(error)").safe()
         }
@@ -37,7 +37,7 @@ enum PlainWords {
         let (path, what): ([any CodingKey], String) =
             switch error {
             case .keyNotFound(let key, let context): (context.codingPath + [key], "is missing")
-            case .typeMismatch(_, let context), .valueNotFound(_, let context): (context.codingPath, "has another form")
+            case .typeMismatch(_, let context), .valueNotFound(_, let context): (context.codingPath, "has a different form")
             case .dataCorrupted(let context): (context.codingPath, "can't be read")
             @unknown default: ([], "can't be read")
             }

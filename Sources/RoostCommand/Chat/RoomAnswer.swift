@@ -137,7 +137,7 @@ extension Room {
             ]
         }
         return RoomAnswer(
-            rows.isEmpty ? ["none of your devices has named itself"] : ["Your devices, last used:"] + Output.table(rows))
+            rows.isEmpty ? ["none of your devices has identified itself"] : ["Your devices, last used:"] + Output.table(rows))
     }
 
     // MARK: Channels

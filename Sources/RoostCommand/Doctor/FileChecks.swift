@@ -34,15 +34,15 @@ struct FileChecks {
         case (nil, false): return nil
         case (nil, true):
             return Finding(
-                "database file", .fail, "\(database) is missing, and a secret is there: a server has run here before",
+                "database file", .fail, "\(database) is missing, but there is a secret: a server has run here before",
                 advice: "Put the file back, or restore a backup; a start without it would start with an empty database")
         case (0?, _):
             return Finding(
                 "database file", .fail, "\(database) is empty", advice: "Put the file back, or restore a backup")
         case (_?, false):
             return Finding(
-                "database file", .fail, "\(secret) is missing beside a database",
-                advice: "Put it back from a backup: a new one ends every token that was given out")
+                "database file", .fail, "\(secret) is missing next to a database",
+                advice: "Put it back from a backup: a new one invalidates every issued token")
         case (let size?, true):
             // A running server's files change while they are compared.
             if holder() == nil, let refusal = DataDirectoryExamination(directory: directory).refusal() {
@@ -59,7 +59,7 @@ struct FileChecks {
         case true?: damage()
         case false?:
             Finding(
-                "page checksums", .warn, "the database was made before pages had them: damage in it would be served",
+                "page checksums", .warn, "the database was created before pages had them: damaged pages would be served",
                 advice: "Start the server: it adds them")
         }
     }
@@ -75,10 +75,10 @@ struct FileChecks {
                 return Finding(check, .ok, "every page of the database matches its own")
             }
             return Finding(
-                check, .fail, "page \(page) of \(database) doesn't match its own: what it holds would be refused",
-                advice: "Restore a backup, and look at the disk")
+                check, .fail, "page \(page) of \(database) doesn't match its own: its content would be refused",
+                advice: "Restore a backup, and check the disk")
         } catch {
-            return Finding(check, .fail, "\(error)".safe(), advice: "Look whether this user may read the file, and at the disk")
+            return Finding(check, .fail, "\(error)".safe(), advice: "Check that this user may read the file, and check the disk")
         }
     }
 
@@ -92,7 +92,7 @@ struct FileChecks {
             return Finding(
                 "file modes", .fail, exposed.joined(separator: ", "),
                 advice:
-                    "Others on this machine can open what people wrote: chmod 600 the files and chmod 700 \(directory.path.shellWord)"
+                    "Others on this machine can read users' messages: chmod 600 the files and chmod 700 \(directory.path.shellWord)"
             )
         }
         return Finding("file modes", .ok, "only their owner can open the files")
@@ -142,7 +142,7 @@ struct FileChecks {
                     "What it stores is lost when it ends. Copy the files from /proc/\(process)/fd now, then stop it and restore a backup"
             )
         }
-        return Finding(check, .ok, "process \(process) writes to the files that stand here")
+        return Finding(check, .ok, "process \(process) writes to the files in this directory")
     }
 
     /// The process that serves from this directory: the one that holds the lock, or, if the lock was removed, one that has a file of the

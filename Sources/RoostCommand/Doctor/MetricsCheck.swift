@@ -35,14 +35,14 @@ struct MetricsCheck {
         guard lost > 0 else { return Finding("stored operations", .ok, "none was refused because the database failed") }
         return Finding(
             "stored operations", .fail, "\(Int(lost)) were refused since the start, because the database failed",
-            advice: "The server's log says why: look for free space and for errors of the disk")
+            advice: "The server's log says why: check the free space, and the disk for errors")
     }
 
     private func damage() -> Finding? {
         guard let damage = values["roost_database_damage_total"], damage > 0 else { return nil }
         return Finding(
             "damaged pages", .fail, "\(Int(damage)) operations needed a damaged page of the database, and were refused",
-            advice: "Restore a backup, and look at the disk")
+            advice: "Restore a backup, and check the disk")
     }
 
     private func effects() -> Finding? {
@@ -60,7 +60,7 @@ struct MetricsCheck {
         guard late < Self.lateSecondsMax else {
             return Finding(
                 "effects", .warn, "one has been due for \(Int(late)) s",
-                advice: "The server has too much to do, or its database doesn't answer: see its log")
+                advice: "The server is overloaded, or its database doesn't answer: see its log")
         }
         return Finding("effects", .ok, "none failed for good, none is late")
     }
@@ -74,7 +74,7 @@ struct MetricsCheck {
         guard open / limit <= 0.8 else {
             return Finding(
                 "connections", .warn, found,
-                advice: "Raise connections-max and the limit on open files, or see in /metrics of which state they are")
+                advice: "Raise connections-max and the limit on open files, or see their states in /metrics")
         }
         return Finding("connections", .ok, found)
     }

@@ -33,14 +33,14 @@ struct ServerCheck {
         }
         guard live.status == 200, live.body == "ok\n" else {
             return [
-                Finding("server", .fail, "what answers at \(address) isn't Roost", advice: "Choose another port for one of them")
+                Finding("server", .fail, "the server at \(address) isn't Roost", advice: "Choose another port for one of them")
             ]
         }
         let version = await Self.get("/openapi.json", at: place).flatMap { Self.version(in: $0.body) } ?? "unknown"
         let ready = await Self.get("/readyz", at: place)
         guard ready?.status == 200 else {
             return [
-                Finding("server", .fail, "\(address) is alive but not ready", advice: "It starts or stops: look again in a moment")
+                Finding("server", .fail, "\(address) is alive but not ready", advice: "It starts or stops: try again in a moment")
             ]
         }
         let found = "\(address) is ready, version \(version)"

@@ -36,7 +36,7 @@ struct SettingsCheck {
         } catch {
             return Finding(
                 "settings", .fail, "there is a bus, and no database that nodes share",
-                advice: "The server doesn't start so: name the nodes' database with --database, or leave --bus out")
+                advice: "The server doesn't start like this: name the nodes' database with --database, or leave --bus out")
         }
     }
 }

@@ -46,7 +46,7 @@ enum MemberText {
         case .unchanged: "has the role already"
         case .notMember: "isn't a member"
         case .notInvited: "isn't invited"
-        case .autoDeclined: "is a member of as many channels as one may be: declined"
+        case .autoDeclined: "has reached the limit of channels: declined"
         case .refused: result.error.map { "refused: \($0.summaryLine)" } ?? "refused"
         }
     }

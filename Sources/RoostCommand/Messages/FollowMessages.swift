@@ -145,7 +145,7 @@ extension Messages {
             guard own?.contains(.historyRead) == false else { return }
             throw RoostError(
                 .notPermitted,
-                "You may not read \(channel.rawValue.safe()) any more. Once you may again, go on with --after \(position).")
+                "You may no longer read \(channel.rawValue.safe()). Once you may again, continue with --after \(position).")
         }
 
         /// The channel as it is now.

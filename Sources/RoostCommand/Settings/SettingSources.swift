@@ -76,7 +76,7 @@ struct SettingSources {
         if !links.isEmpty {
             warnings.append(
                 "\(links.joined(separator: ", ")): Kubernetes sets these for a service of that name. They aren't settings and are ignored; "
-                    + "enableServiceLinks: false in the pod's spec takes them away.")
+                    + "enableServiceLinks: false in the pod's spec removes them.")
         }
         return (environment, warnings)
     }
@@ -136,7 +136,7 @@ struct SettingSources {
             }
             guard let value else { continue }
             if let most = setting.maximum(insteadOf: value) {
-                lowered.append("\(setting.name) is '\(value)' (from \(origin)), and counts as \(most), which is the most.")
+                lowered.append("\(setting.name) is '\(value)' (from \(origin)) and counts as \(most), the maximum.")
                 return (.whole(most), origin)
             }
             guard setting.kind.refusal(of: value) == nil else { throw Self.mistake(setting, "\(value)", origin) }

@@ -271,8 +271,8 @@ import Testing
         try await setReaders(.operators)
         _ = try await send(3...4)
         let ended = try await following.end()
-        let advice = "Once you may again, go on with --after \(first[1].changeSeq)."
-        #expect([ended.errors, "\(ended.status)"] == ["Error: You may not read team any more. \(advice) (not_permitted)\n", "1"])
+        let advice = "Once you may again, continue with --after \(first[1].changeSeq)."
+        #expect([ended.errors, "\(ended.status)"] == ["Error: You may no longer read team. \(advice) (not_permitted)\n", "1"])
         let refused = try await run("follow team --as bob", server)
         #expect([refused.errors, "\(refused.status)"] == ["Error: You may not read team. (not_permitted)\n", "1"])
 
@@ -302,8 +302,8 @@ import Testing
         // Of the message it hears nothing; the next thing that it hears of would have it go past the message.
         try await server.socket("cid").call(JoinChannel(channel: "team"))
         let ended = try await following.end()
-        let advice = "Once you may again, go on with --after \(first.changeSeq)."
-        #expect([ended.errors, "\(ended.status)"] == ["Error: You may not read team any more. \(advice) (not_permitted)\n", "1"])
+        let advice = "Once you may again, continue with --after \(first.changeSeq)."
+        #expect([ended.errors, "\(ended.status)"] == ["Error: You may no longer read team. \(advice) (not_permitted)\n", "1"])
         try await server.stop()
     }
 

@@ -88,7 +88,7 @@ struct CallFieldsTests {
             "=x isn't field=value. roost call message.send --help lists its fields.",
             "message.send has no field txt. Did you mean text? It has: \(send).",
             "message.send needs text=… roost call message.send --help lists its fields.",
-            "user.me has no fields, and so no user.",
+            "user.me has no fields, so there is no user.",
             "seconds must be a whole number of at most 64 bits; it is '1.5'.",
             "allowAutoUnhide must be true or false; it is 'yes'.",
             "policy.send must be one of: everyone, invited, members, membersOnly, operators, owners, admins, nobody; it is 'operator'.",
