@@ -18,6 +18,9 @@ public protocol Handled: Operation {
     /// Whether it only sends something momentary, such as typing. These operations run one after another, so a stop can't overtake its start.
     static var isTold: Bool { get }
 
+    /// Whether it may wait a few milliseconds in a busy lane's queue, to share a commit with other operations.
+    static var toleratesDelay: Bool { get }
+
     /// Whether it reads so little that an event loop may run it: a few rows by their keys, or a page of one channel's history
     /// as it is. It writes nothing, notifies nobody, and needs no presence.
     var isBrief: Bool { get }
@@ -45,6 +48,7 @@ extension Handled {
     public var isBrief: Bool { false }
     public var watchCountMax: Int { 0 }
     public static var isTold: Bool { false }
+    public static var toleratesDelay: Bool { false }
     public static var userRate: UserRate? { nil }
     public var rate: UserRate? { Self.userRate }
     public var sentClientId: ClientID? { nil }

@@ -1,6 +1,8 @@
 public import RoostAPI
 
 extension MarkRead: Handled {
+    public static var toleratesDelay: Bool { true }
+
     public func scope(for caller: Caller) -> Scope { .channel(channel, user: caller.user) }
 
     public func handle(in context: inout Context) throws -> UnreadCount {
@@ -48,6 +50,8 @@ extension MarkUnread: Handled {
 }
 
 extension MarkDelivered: Handled {
+    public static var toleratesDelay: Bool { true }
+
     public func scope(for caller: Caller) -> Scope { .channel(channel) }
 
     public func handle(in context: inout Context) throws -> Done {

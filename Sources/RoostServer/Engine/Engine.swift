@@ -79,7 +79,9 @@ final class Engine: Sendable {
         self.alarm = alarm
         self.logger = logger
         let lanes = (0..<max(1, database.laneCount)).map { _ in
-            WorkQueue(sizeMax: configuration.queueSizeMax / max(1, database.laneCount), batchSizeMax: configuration.batchSizeMax)
+            WorkQueue(
+                sizeMax: configuration.queueSizeMax / max(1, database.laneCount), batchSizeMax: configuration.batchSizeMax,
+                hold: .init())
         }
         self.lanes = lanes
         reads = WorkQueue(sizeMax: configuration.queueSizeMax, batchSizeMax: 16)

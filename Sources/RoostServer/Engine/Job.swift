@@ -14,6 +14,8 @@ final class Job: Sendable {
     let scope: Scope
     /// Whether it runs in order with the others that send transient signals.
     let isTold: Bool
+    /// Whether it may wait for others to share its commit.
+    let toleratesDelay: Bool
     /// The rate limit per caller.
     let userRate: UserRate?
     /// The client id of the message that it sends; nil if it sends none.
@@ -47,7 +49,7 @@ final class Job: Sendable {
 
     init(
         operation: String = OperationName.none, caller: Caller, scope: Scope = Scope(), isTold: Bool = false,
-        userRate: UserRate? = nil, sentClientId: ClientID? = nil,
+        toleratesDelay: Bool = false, userRate: UserRate? = nil, sentClientId: ClientID? = nil,
         presenceQuestion: PresenceQuestion = .none, channelQuestion: QueryChannels? = nil, callerMemory: ByteLedger? = nil,
         isForAllNodes: Bool = false, run: @escaping @Sendable (inout Context) throws -> [UInt8], destination: Destination,
         found: Found = Found()
@@ -56,6 +58,7 @@ final class Job: Sendable {
         self.caller = caller
         self.scope = scope
         self.isTold = isTold
+        self.toleratesDelay = toleratesDelay
         self.userRate = userRate
         self.sentClientId = sentClientId
         self.presenceQuestion = presenceQuestion
@@ -72,9 +75,9 @@ final class Job: Sendable {
         var found = found
         change(&found)
         return Job(
-            operation: operation, caller: caller, scope: scope, isTold: isTold, userRate: userRate,
-            sentClientId: sentClientId, presenceQuestion: presenceQuestion, channelQuestion: channelQuestion,
-            callerMemory: callerMemory,
+            operation: operation, caller: caller, scope: scope, isTold: isTold, toleratesDelay: toleratesDelay,
+            userRate: userRate, sentClientId: sentClientId, presenceQuestion: presenceQuestion,
+            channelQuestion: channelQuestion, callerMemory: callerMemory,
             isForAllNodes: isForAllNodes, run: run, destination: destination, found: found)
     }
 

@@ -397,7 +397,7 @@ extension Job {
     ) {
         self.init(
             operation: O.name, caller: caller, scope: operation.scope(for: caller), isTold: O.isTold,
-            userRate: operation.rate, sentClientId: operation.sentClientId,
+            toleratesDelay: O.toleratesDelay, userRate: operation.rate, sentClientId: operation.sentClientId,
             presenceQuestion: operation.presenceQuestion,
             // A call with a key is refused, or was carried out before.
             channelQuestion: key == nil ? operation.channelQuestion : nil, callerMemory: callerMemory,
@@ -411,7 +411,7 @@ extension Job {
     /// A mark that the server makes for a reading user: no caller waits for its answer.
     convenience init(marking mark: MarkRead, by caller: Caller, refused: @escaping @Sendable (RoostError) -> Void) {
         self.init(
-            operation: MarkRead.name, caller: caller, scope: mark.scope(for: caller),
+            operation: MarkRead.name, caller: caller, scope: mark.scope(for: caller), toleratesDelay: MarkRead.toleratesDelay,
             run: { context in
                 try mark.handleWhileReading(in: &context)
                 return []
