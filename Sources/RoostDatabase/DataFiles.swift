@@ -4,13 +4,16 @@ public import Foundation
 /// The paths of the files in a data directory on SQLite.
 public struct DataFiles: Sendable {
     public let directory: URL
+    // These are needed with each commit: making the path of a URL takes some microseconds.
+    public let database: String
+    public let log: String
 
-    // derived: init
-    /// Creates a value with these fields.
-    public init(directory: URL) { self.directory = directory }
+    public init(directory: URL) {
+        self.directory = directory
+        database = directory.appending(path: "roost.sqlite").path
+        log = database + "-wal"
+    }
 
-    public var database: String { directory.appending(path: "roost.sqlite").path }
-    public var log: String { database + "-wal" }
     var logIndex: String { database + "-shm" }
     public var state: String { directory.appending(path: "roost.state").path }
     public var lock: String { directory.appending(path: "roost.lock").path }
