@@ -5,7 +5,7 @@ import Testing
 @testable import Roost
 @testable import RoostClientModel
 
-/// A checker that finds nothing in a run proves something only if it finds what is there.
+/// A run without findings proves something only if the checker finds real faults.
 @Suite("The checker of simulations")
 struct CheckerTests {
     private let general: ChannelID = "general"
@@ -26,7 +26,7 @@ struct CheckerTests {
             rows: Rows(counters: counters(message.seq, Int(message.seq) - 1), [message]))
     }
 
-    /// Ann has created the channel and sent two messages, seq 2 and 3, clients ids a and b.
+    /// Ann has created the channel and sent two messages, seq 2 and 3, with client ids a and b.
     private func checker() -> Checker {
         var checker = Checker()
         let channel = Channel(
@@ -79,14 +79,14 @@ struct CheckerTests {
         #expect(Set(invariants(checker)) == ["I1"])
     }
 
-    @Test("I1 an acknowledgement of what was never committed is found")
+    @Test("I1 an acknowledgement of a message that was never committed is found")
     func emptyAck() {
         var checker = checker()
         checker.acknowledged(message(4, "c"))
         #expect(invariants(checker) == ["I1"])
     }
 
-    @Test("I1 a changed message is acknowledged with another text only to who has been out of the channel, and with one they sent")
+    @Test("I1 a changed message may be acknowledged with another text only to a sender who left in between, and with one they sent")
     func sentAgain() {
         for hasLeft in [false, true] {
             var checker = checker()
@@ -108,7 +108,7 @@ struct CheckerTests {
         }
     }
 
-    @Test("I1 a message that is nowhere any more is found")
+    @Test("I1 a message that has vanished is found")
     func vanished() {
         var checker = checker()
         checker.sent(.init(sender: "ann", channel: general, clientId: "c"), "lost")
@@ -123,7 +123,7 @@ struct CheckerTests {
         #expect(invariants(checker) == ["I2"])
     }
 
-    @Test("I3 a hole in a stream is found")
+    @Test("I3 a gap in a stream is found")
     func streamHole() {
         var checker = checker()
         let late = message(5, "c")
@@ -132,7 +132,7 @@ struct CheckerTests {
         #expect(invariants(checker) == ["I3"])
     }
 
-    @Test("I3 a hole in what a client holds is found")
+    @Test("I3 a gap in a client's messages is found")
     func clientHole() {
         var checker = checker()
         checker.stored(store([message(3, "b")]), by: "ann-1", touching: [general], isExact: true)
@@ -153,7 +153,7 @@ struct CheckerTests {
         #expect(invariants(checker) == ["I5"])
     }
 
-    @Test("I6 a message that a list doesn't show any more is found, unless the list began anew")
+    @Test("I6 a message that disappears from a list is found, unless the list started over")
     func flicker() {
         var checker = checker()
         checker.showed([message(2, "a").name, message(3, "b").name], of: general, on: "ann-1", isRenewed: false)
@@ -189,7 +189,7 @@ struct CheckerTests {
         }
     }
 
-    @Test("I9 an event for somebody who has left is found, whatever their role was")
+    @Test("I9 an event for a user who has left is found, whatever their role was")
     func formerMember() {
         var checker = checker()
         func commit(_ kind: Event.Kind, at seq: Seq, _ role: ChannelRole, _ state: MembershipState) {
@@ -213,13 +213,13 @@ struct CheckerTests {
         #expect(invariants(checker) == ["I9"])
     }
 
-    @Test("I9 what a device gets or does after it was signed out is found, and not what its next sign-in does")
+    @Test("I9 events and operations of a device after it was signed out are found, and not those of its next sign-in")
     func signedOutDevice() {
         var checker = checker()
         let (first, second) = (DeviceIdentity(id: "phone", signIn: 1), DeviceIdentity(id: "phone", signIn: 2))
         checker.delivered(.channel(general), 3, to: first, of: "ann")
         checker.signedOut("phone", of: "ann", upTo: 1)
-        // What was committed before may still be on its way.
+        // Earlier commits may still be on their way.
         checker.delivered(.channel(general), 3, to: first, of: "ann")
         checker.sent(message(4, "c").name, "hi")
         checker.committed(born(message(4, "c")))
@@ -232,7 +232,7 @@ struct CheckerTests {
         #expect(invariants(checker) == ["I9", "I9"])
     }
 
-    @Test("I12 a receipt that nobody has sent, that goes back or is lost is found")
+    @Test("I12 a receipt that was never reported, goes back or is lost is found")
     func receipts() {
         var checker = checker()
         func told(_ seq: Seq) -> ReadPosition {
@@ -253,7 +253,7 @@ struct CheckerTests {
         checker.told(told(2), in: general)
         checker.told(told(3), in: general)
         #expect(invariants(checker) == ["I12", "I12"])
-        // Neither as it was told, nor as far as was reported.
+        // Neither as it was sent, nor as far as was reported.
         answer.deliveredSeq = nil
         checker.atRest([answer], in: general, members: [member("ann")], as: "bob")
         checker.atRest([], in: general, members: [member("ann")], as: "bob")

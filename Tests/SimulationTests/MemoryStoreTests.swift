@@ -15,7 +15,7 @@ struct MemoryStoreTests {
         let transactions = try writes(seed: seed)
         let store = try Self.store(.standard)
         var model = MemoryStore(user: "ann")
-        // A list reads on from the messages that it has.
+        // A list reads on from its messages.
         var windows: [ChannelID: MessageWindow] = [:]
         for writes in transactions {
             model.apply(writes)
@@ -25,7 +25,7 @@ struct MemoryStoreTests {
             }
         }
         var saved = model.saved
-        // Nothing goes on after a start that was followed only while it was watched.
+        // Channels that were followed only while watched don't survive a start.
         saved.channels = saved.channels.filter { !$0.value.isVisit }
         #expect(try await store.savedState() == saved)
         try await expectSameRows(in: store, and: model, .standard)
@@ -48,7 +48,7 @@ struct MemoryStoreTests {
         }
     }
 
-    @Test("SB-14 SB-59 It holds kinds that it doesn't name, and drops rows about messages that are concealed or deleted for good")
+    @Test("SB-14 SB-59 It holds kinds that it doesn't name, and drops rows about messages concealed or deleted for good")
     func otherKinds() async throws {
         let kinds = RowKinds.standard.adding([Mark.self])
         let store = try Self.store(kinds)
@@ -136,7 +136,7 @@ struct MemoryStoreTests {
             ],
             [.forgetMessages("general", 4...6)],
             [.forget("general")],
-            // Whoever has left, and watches, sees what was concealed from the member.
+            // A former member who watches sees what was concealed from the member.
             [
                 rows(Rows([membership(.none, floor: 3, userSeq: 3)])), .leave("general"),
                 .visit("general", Position(cursor: 12, windowStart: 2, isVisit: true)),
@@ -178,7 +178,7 @@ struct MemoryStoreTests {
         let purged = model.purged.flatMap { channel, places in places.values.map { "\(channel) \($0.seq) \($0.changeSeq)" } }
         #expect(try await rows("channel_id || ' ' || seq || ' ' || change_seq", PurgedMessage.self) == Set(purged))
         let mentions: Set<ChannelMention> = try await models("channel_mentions")
-        // The cache has a table of its own for them, and forgets those that the user can't see.
+        // The cache has a table of its own for them, and drops those that the user can't see.
         var heldMentions: [ChannelMention] = []
         for (channel, rows) in model.others {
             let floor = model.floor(of: channel)

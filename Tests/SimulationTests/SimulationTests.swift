@@ -10,7 +10,7 @@ struct SimulationTests {
         #expect(outcome.verdicts.isEmpty, "\(outcome.failure)")
     }
 
-    @Test("I1-I9 I12 hold while the clock of the server is set back and forth by up to a day", arguments: Seeds.first(40))
+    @Test("I1-I9 I12 hold while the server's clock is set back and forth by up to a day", arguments: Seeds.first(40))
     func clock(seed: UInt64) throws {
         var profile = Simulation.Profile(seed: seed)
         profile.setsClock = true
@@ -18,7 +18,7 @@ struct SimulationTests {
         #expect(outcome.verdicts.isEmpty, "\(outcome.failure)")
     }
 
-    @Test("I22 a lost answer undoes nothing that another device did since", arguments: Seeds.first(40))
+    @Test("I22 a lost answer undoes nothing that another device has done since", arguments: Seeds.first(40))
     func onlyOnce(seed: UInt64) throws {
         var profile = Simulation.Profile(seed: seed)
         profile.editsMostly = true
@@ -34,7 +34,7 @@ struct SimulationTests {
     }
 
     @Test(
-        "The histories have invitations, roles, hiding, preferences, marks as unread, receipts, signed-out devices and shared writes in them"
+        "The histories contain invitations, roles, hiding, preferences, marks as unread, receipts, signed-out devices and shared writes"
     )
     func memberships() throws {
         var kinds: Set<Event.Kind> = []

@@ -4,12 +4,12 @@ import Testing
 
 @testable import RoostServer
 
-/// When it is stored that users were online, on a clock of its own.
+/// When it is stored that users were online, at times that the tests give.
 @Suite("Activity")
 struct ActivityBoardTests {
     private static let quarter: Int64 = 15 * 60 * 1000
 
-    @Test("X-37 it is stored when the last connection ends, with that time, and not when a user comes or is back before")
+    @Test("X-37 the end of a user's last connection is stored with its time; connecting, or returning before then, stores nothing")
     func going() {
         var board = ActivityBoard()
         #expect(board.rest(at: 0) == nil)
@@ -24,7 +24,7 @@ struct ActivityBoardTests {
         #expect(board.takeDue(at: 900) == [:])
     }
 
-    @Test("X-37 whoever is back at once, again and again, is stored as often as those who stay")
+    @Test("X-37 users who reconnect at once, again and again, are stored as often as those who stay")
     func returning() {
         var board = ActivityBoard()
         for user in ["ann", "bob"] as [UserID] { board.came(user, at: 0) }
@@ -39,14 +39,13 @@ struct ActivityBoardTests {
         }
         let times: [Int64] = [15, 30, 45, 60].map { $0 * 60_000 + 100 }
         #expect(found == ["ann": times, "bob": times])
-        // Whoever goes for good has no record after that.
+        // A user who leaves for good has no record after that.
         board.went("ann", at: 3_600_200)
         #expect(board.takeDue(at: 3_600_300) == ["ann": 3_600_200])
         #expect(board.takeAll(at: 3_600_400) == ["bob": 3_600_400])
     }
 
-    @Test(
-        "X-37 what couldn't be stored waits a second, and is stored then: of those who went again or are here with their new time")
+    @Test("X-37 records that couldn't be stored are retried after a second; users who left again or are online get their new time")
     func failing() {
         var board = ActivityBoard()
         for user in ["ann", "bob", "cid"] as [UserID] {
@@ -65,7 +64,7 @@ struct ActivityBoardTests {
     }
 
     @Test(
-        "X-37 a record of somebody who stays that couldn't be stored is made again a second later, and the next a quarter after that"
+        "X-37 a record of an online user that couldn't be stored is retried after a second, and the next is due a quarter after that"
     )
     func failingOnce() {
         var board = ActivityBoard()
@@ -76,14 +75,14 @@ struct ActivityBoardTests {
         let later = Self.quarter + 1100
         #expect(board.takeDue(at: later) == ["ann": later])
         #expect(board.takeDue(at: later + 1000) == [:] && board.rest(at: later + 1000) == Self.quarter - 1000)
-        // Whoever has gone meanwhile is stored once, with the time of that.
+        // A user who left meanwhile is stored once, with the time of leaving.
         board.takeBack(["ann": later], at: later + 2000)
         board.went("ann", at: later + 2500)
         #expect(board.takeDue(at: later + 3000) == ["ann": later + 2500])
         #expect(board.takeDue(at: later + 4000) == [:] && board.rest(at: later + 4000) == nil)
     }
 
-    @Test("X-37 of those who stay it is stored every 15 minutes, of several in one look a minute")
+    @Test("X-37 users who stay are stored every 15 minutes, several of them in one look a minute")
     func staying() {
         var board = ActivityBoard()
         for number in 0..<40 { board.came(UserID("u\(number)"), at: Int64(number) * 1000) }
@@ -97,12 +96,12 @@ struct ActivityBoardTests {
             #expect(due.values.allSatisfy { $0 == now })
             now += board.rest(at: now) ?? 1
         }
-        // The first of them is due alone, and all others with the next look.
+        // The first user is due alone, and all others at the next look.
         #expect(found.values.sorted() == [1, 1, 39, 39])
         #expect(found.keys.min() == Self.quarter)
     }
 
-    @Test("X-37 of 10,000 who go or stay at one moment 100 are stored at a time, all of them once; at the end all at once")
+    @Test("X-37 of 10,000 users who leave or stay at one moment, 100 are stored at a time, each once; at shutdown all together")
     func many() {
         let users = (0..<10_000).map { UserID("u\($0)") }
         for isGoing in [true, false] {

@@ -8,8 +8,8 @@ import RoostTestSupport
 extension Checker {
     /// A client's store after a transaction that touched these channels.
     ///
-    /// - Parameter isExact: Whether the network brought every event, so that each moment has to be exact. Where it dropped some, only
-    ///   what is at rest has to be.
+    /// - Parameter isExact: Whether the network delivered every event, so each moment has to be exact. If it dropped some, only the
+    ///   state at rest has to be.
     mutating func stored(_ store: MemoryStore, by client: String, touching channels: Set<ChannelID>, isExact: Bool) {
         for channel in channels.sorted() {
             checkWindow(of: channel, in: store, client)
@@ -18,7 +18,7 @@ extension Checker {
         }
     }
 
-    /// The cached messages are those of the stream from the beginning of the window up to the position, each no older than there.
+    /// The cached messages are those of the stream from the beginning of the window up to the position, each at least as new as there.
     private mutating func checkWindow(of channel: ChannelID, in store: MemoryStore, _ client: String) {
         let held = store.messages[channel] ?? [:]
         guard let position = store.saved.channels[channel] else {
@@ -47,7 +47,7 @@ extension Checker {
         if held.count > expected.count { fail("I3", "\(client) holds more of \(channel) than from its window to its position") }
     }
 
-    /// The definition: messages of others after the place read up to.
+    /// The definition: messages of others after the read position.
     private mutating func checkUnread(of channel: ChannelID, in store: MemoryStore, _ client: String) {
         guard store.saved.channels[channel] != nil, let counters = store.channels[channel]?.counters,
             let membership = store.memberships[channel], membership.state == .member, let unread = store.unread(in: channel)
@@ -74,7 +74,7 @@ extension Checker {
 
     /// A list of a channel's messages as the client shows it now.
     ///
-    /// - Parameter isRenewed: Whether the list started over: the channel was left, or came fresh.
+    /// - Parameter isRenewed: Whether the list started over: the channel was left, or fetched again.
     mutating func showed(_ names: Set<Name>, of channel: ChannelID, on client: String, isRenewed: Bool) {
         if !isRenewed {
             for name in (shown[client]?[channel] ?? []).subtracting(names).subtracting(discarded) {

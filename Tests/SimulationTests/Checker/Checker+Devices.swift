@@ -1,18 +1,18 @@
 import RoostAPI
 import RoostCore
 
-/// What others are told of a user's devices, and devices that were signed out.
+/// What others see of a user's devices, and devices that were signed out.
 extension Checker {
     struct OwnDevice: Hashable {
         let user: UserID
         let device: DeviceID
     }
 
-    // MARK: What has arrived
+    // MARK: Delivery reports
 
-    /// A user reports what has arrived.
+    /// A user reports a delivery.
     ///
-    /// - Returns: The number of the membership in which they do.
+    /// - Returns: The number of the membership in which they report it.
     mutating func reports(_ mark: MarkDelivered, by user: UserID) -> Int {
         reports[mark.channel, default: [:]][user, default: []].insert(mark.seq)
         return periods[mark.channel]?[user]?.count ?? 0
@@ -23,7 +23,7 @@ extension Checker {
         takenReports[mark.channel, default: [:]][user, default: []].append((mark.seq, membership))
     }
 
-    /// Others are told how far a member has read and received.
+    /// Others are sent how far a member has read and received.
     mutating func told(_ position: ReadPosition, in channel: ChannelID) {
         let user = position.userId
         let before = receipts[channel]?[user]
@@ -38,7 +38,7 @@ extension Checker {
         receipts[channel, default: [:]][user] = before?.merged(with: position) ?? position
     }
 
-    /// Compares what a user is answered about the others with what was told of them.
+    /// Compares a user's answer about the other members with what was sent about them.
     mutating func atRest(_ positions: [ReadPosition], in channel: ChannelID, members: [Member], as user: UserID) {
         for member in members where member.state == .member && member.userId != user && !discreet.contains(member.userId) {
             let other = member.userId
@@ -48,7 +48,7 @@ extension Checker {
             }
             var expected = ReadPosition(userId: other, readSeq: joinedSeq, joinedSeq: joinedSeq)
             if let told = receipts[channel]?[other] { expected = expected.merged(with: told) }
-            // When they last read before they left stays where they come back.
+            // The time of their last read survives leaving and coming back.
             if expected.readSeq == joinedSeq { expected.lastReadAt = answered.lastReadAt }
             if answered != expected { fail("I12", "\(other) is at \(answered) in \(channel), and was told to be at \(expected)") }
             let last = periods[channel]?[other]?.count
@@ -76,7 +76,7 @@ extension Checker {
         if end(of: device, of: user) != nil { fail("I9", "\(user)'s \(device.id) makes \(kind.rawValue) after it was signed out") }
     }
 
-    /// When a sign-in has ended; nil if it lasts.
+    /// When a sign-in ended; nil if it hasn't.
     private func end(of device: DeviceIdentity, of user: UserID) -> (last: Int64, heads: [StreamID: Seq])? {
         signOuts[OwnDevice(user: user, device: device.id)]?.first { $0.last >= device.signIn }
     }

@@ -1,20 +1,20 @@
 import RoostAPI
 
-/// Judges a history. It knows only what was observed: what users sent, what was committed, acknowledged and shown; and none of the code
-/// that brought it about.
+/// Judges a history. It knows only what was observed (what users sent, and what was committed, acknowledged and shown), and none of the
+/// code that produced it.
 ///
 /// The invariants have the numbers of RELIABILITY.md §2:
-/// - I1 acknowledged messages are stored, as acknowledged; sent ones are stored, or their sender was told otherwise.
-/// - I2 nothing is stored that nobody sent.
-/// - I3 a stream has no hole, and each client holds a part of it without a hole.
+/// - I1 acknowledged messages are stored, as acknowledged; sent ones are stored, or their sender knows that they aren't.
+/// - I2 only messages that were sent are stored.
+/// - I3 a stream has no gap, and each client holds a part of it without a gap.
 /// - I4 a message with one client id is stored once.
 /// - I5 at rest, each client holds what a fresh one gets.
 /// - I6 what was shown stays.
 /// - I7 the unread count is what its definition says, at each moment.
-/// - I8 a read position never goes back within a membership, but where the user has marked messages as unread.
+/// - I8 a read position never goes back within a membership, unless the user has marked messages as unread.
 /// - I9 non-members get nothing, and a device gets and does nothing once it is signed out.
-/// - I12 what others are told to have arrived somewhere was reported from there, is stored, and never goes back within a membership.
-/// - I10 what a user asks for once happens once: a lost answer undoes nothing that came since.
+/// - I12 a delivery shown to others was reported by its receiver, is stored, and never goes back within a membership.
+/// - I10 a change that a user requests once is made once: a lost answer undoes no later change.
 struct Checker {
     struct Verdict: Hashable, CustomStringConvertible {
         let invariant: String
@@ -38,7 +38,7 @@ struct Checker {
 
     private(set) var verdicts: [Verdict] = []
 
-    /// What the texts of edits by an outbox begin with. Each has a number of its own.
+    /// The beginning of the texts of edits by an outbox. Each text has its own number.
     static let queuedEdit = "queued edit"
 
     // What users did.
@@ -54,21 +54,21 @@ struct Checker {
     var births: [ChannelID: [(seq: Seq, sender: UserID)]] = [:]
     var stored: [Name: Seq] = [:]
     var periods: [ChannelID: [UserID: [MembershipPeriod]]] = [:]
-    /// Channels that were deleted. Their drafts aren't sent to a fresh client, and one that has them keeps them.
+    /// Deleted channels. A fresh client isn't sent their drafts, and one that has them keeps them.
     var deleted: Set<ChannelID> = []
     /// Where in their own streams users have marked messages of a channel as unread.
     var unmarks: [UserID: [ChannelID: [Seq]]] = [:]
 
-    // What has arrived where.
-    /// What users have reported.
+    // Delivery reports.
+    /// The seqs that users have reported.
     var reports: [ChannelID: [UserID: Set<Seq>]] = [:]
-    /// Reports that were taken, each with the number of the membership in which it was made.
+    /// Reports that were accepted, each with the number of the membership in which it was made.
     var takenReports: [ChannelID: [UserID: [(seq: Seq, membership: Int)]]] = [:]
-    /// What was told of members in the membership that lasts.
+    /// What was sent about members in their current membership.
     var receipts: [ChannelID: [UserID: ReadPosition]] = [:]
-    /// Users who have shared less than everything at some moment.
+    /// Users who have at some moment shared less than everything.
     var discreet: Set<UserID> = []
-    /// The sign-ins of each device that have ended, up to which one, and how far each stream was then.
+    /// The ended sign-ins of each device: up to which one, and the head of each stream at that time.
     var signOuts: [OwnDevice: [(last: Int64, heads: [StreamID: Seq])]] = [:]
 
     // What clients showed.
@@ -99,7 +99,8 @@ struct Checker {
         acknowledgements[name] = message
     }
 
-    /// Whether a message that has changed since is told to a sender who has been out of the channel: its place, and nothing of its changes.
+    /// Whether a message is the reply to a sender who has been out of the channel and repeats one that has changed since: its place,
+    /// without its changes.
     private func isAsSentAgain(_ message: Message, by name: Name, _ versions: [Message]) -> Bool {
         guard let first = versions.first, versions.count > 1, texts[name]?.contains(message.text) == true,
             periods[name.channel]?[name.sender]?.contains(where: { $0.upTo != nil }) == true
@@ -135,7 +136,7 @@ struct Checker {
         for message in event.rows.messages ?? [] { committed(message, with: event) }
         for member in event.rows.members ?? [] {
             if member.state == .member {
-                // Members whose role changes have a period already.
+                // Members whose role changes already have a period.
                 let isMember = periods[channel]?[member.userId]?.last.map { $0.upTo == nil } ?? false
                 if isMember { continue }
                 receipts[channel]?[member.userId] = nil
@@ -172,7 +173,7 @@ struct Checker {
 
     // MARK: The end
 
-    /// All that is on disk once everything rests.
+    /// All that is on disk once everything is at rest.
     mutating func disk(_ messages: [Message], heads onDisk: [ChannelID: Seq]) {
         var found: [Name: Message] = [:]
         for message in messages {
@@ -193,7 +194,7 @@ struct Checker {
         }
     }
 
-    /// What still waits or was refused in all outboxes once everything rests.
+    /// The messages that are still queued or refused in any outbox once everything is at rest.
     mutating func waiting(_ names: Set<Name>) {
         for name in texts.keys where stored[name] == nil && !discarded.contains(name) && !names.contains(name) {
             fail("I1", "\(name) was taken from its sender and vanished")
@@ -211,7 +212,7 @@ extension StreamID {
 }
 
 extension Message {
-    /// Whether it is a stored message as a user may see it, who may have deleted it for themselves.
+    /// Whether it is a stored message as a user may see it, possibly deleted for themselves.
     func isAsSeen(of stored: Message) -> Bool {
         self == stored || self == stored.deletedForMe(at: deletedAt ?? stored.createdAt)
     }

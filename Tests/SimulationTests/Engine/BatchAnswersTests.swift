@@ -8,10 +8,10 @@ import Testing
 
 @testable import RoostServer
 
-/// How much of a batch one user may have, whose answers are held until it is committed.
+/// How much of a batch one user's answers may take. They are held until the commit.
 @Suite("Answers of a batch")
 struct BatchAnswersTests {
-    @Test("I18 a user's large answers take the user's budget, and no operation of anybody else is refused for them")
+    @Test("I18 a user's large answers use up that user's budget, and no other user's operation is refused because of them")
     func share() throws {
         let directory = TemporaryPlace.make()
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -24,7 +24,7 @@ struct BatchAnswersTests {
                 caller: Caller(user: user), scope: .channel("general"), callerMemory: memory,
                 run: { _ in [UInt8](repeating: 7, count: sizeBytes) }, destination: .waiting { _ in })
         }
-        // Those of a sender are small, and go on.
+        // Answers to a sender are small, and still fit.
         let batch = (0..<64).map { _ in job("ann", 100_000, memory) } + [job("ben", 100, ByteLedger(sizeBytesMax: 1 << 20))]
         var ids: IDGenerator?
         var refusals: [RoostError?] = []
@@ -41,7 +41,7 @@ struct BatchAnswersTests {
         #expect(refusals.compactMap { $0 }.allSatisfy { $0.code == .overloaded && $0.retryAfterMilliseconds != nil })
     }
 
-    @Test("a failure is noted once, though the engine takes back what was written before it and runs the batch again")
+    @Test("a failure is noted once, though the engine rolls back what was written before it and runs the batch again")
     func noted() throws {
         struct Fault: Error {}
         let directory = TemporaryPlace.make()

@@ -7,7 +7,8 @@ import Testing
 
 @testable import RoostServer
 
-/// Batches of which one operation needs a damaged page, or takes too long. Always on a real PostgreSQL server, whose answer tells it from other failures.
+/// Batches with one operation that needs a damaged page, or takes too long. Always on a real PostgreSQL server, whose answer
+/// distinguishes these from other failures.
 @Suite("Damaged pages of PostgreSQL, and statements that take too long")
 struct DamagedPageTests {
     private let database: PostgreSQLDatabase
@@ -18,17 +19,17 @@ struct DamagedPageTests {
         settings = BatchSettings(access: try AccessGate(database), presence: PresenceBoard())
     }
 
-    /// Fails as a statement does that meets a damaged page.
+    /// Fails like a statement that meets a damaged page.
     private static let damage: SQL = """
         DO $$ BEGIN RAISE EXCEPTION 'invalid page in block 7' USING ERRCODE = 'data_corrupted'; END $$
         """
 
-    /// Fails as a statement does that takes longer than `statement_timeout`.
+    /// Fails like a statement that takes longer than `statement_timeout`.
     private static let timeout: SQL = """
         DO $$ BEGIN RAISE EXCEPTION 'canceling statement due to statement timeout' USING ERRCODE = 'query_canceled'; END $$
         """
 
-    /// Three operations that answer with their numbers. The second runs the statement, or those with the numbers given.
+    /// Three operations that answer with their numbers. The second one, or those with the given numbers, runs the statement.
     private static func batch(
         writes: Bool, failing statement: SQL = Self.damage, in numbers: Set<Int> = [2], of count: Int = 3
     ) -> [Job] {
@@ -44,7 +45,7 @@ struct DamagedPageTests {
         }
     }
 
-    /// What became of operations: an answer, or the code of a refusal.
+    /// The outcomes of operations: an answer, or the code of a refusal.
     private static func outcomes(of action: BatchAction) -> [String] {
         func name(_ outcome: JobOutcome) -> String {
             switch outcome.result {
@@ -88,7 +89,8 @@ struct DamagedPageTests {
         #expect(try database.read { try $0.rows(sql) { $0.string() } } == ["operation 1", "operation 3"])
     }
 
-    @Test("I23 of a batch that reads, only the operation that takes too long is refused, and from the third such one on the rest")
+    @Test(
+        "I23 of a batch that reads, only the operation that takes too long is refused; from the third such one on, so is the rest")
     func readingTooLong() {
         func outcomes(_ numbers: Set<Int>) -> [String] {
             var outcomes: [String] = []

@@ -5,10 +5,10 @@ import Testing
 
 @testable import RoostServer
 
-/// The order of the users' operations, when more wait than a batch may have.
+/// The order of the users' operations, when more are queued than fit a batch.
 @Suite("Fair queue")
 struct FairQueueTests {
-    @Test("What one batch may have goes in the order of arrival, whoever asks")
+    @Test("Operations that fit one batch run in the order of arrival, whichever user sent them")
     func oneBatch() {
         var queue = FairQueue<String, Int>(sizeMax: 100, batchSizeMax: 4)
         for (number, user) in ["a", "a", "b", "a"].enumerated() { _ = queue.append(number, of: user) }
@@ -17,7 +17,7 @@ struct FairQueueTests {
         #expect(queue.isEmpty)
     }
 
-    @Test("I18 behind a thousand operations of one user another's next one waits for two batches, and not for all")
+    @Test("I18 after a thousand operations of one user, another user's next one waits for two batches, and not for all")
     func turns() {
         var queue = FairQueue<String, String>(sizeMax: 10_000, batchSizeMax: 16)
         for number in 0..<1000 { _ = queue.append("many \(number)", of: "many") }
@@ -27,7 +27,7 @@ struct FairQueueTests {
         #expect(batches[1] == ["many 16", "one"] + (17..<31).map { "many \($0)" })
     }
 
-    @Test("I18 one user takes half of what the list leaves at most, and two a third each: there is room for the next")
+    @Test("I18 one user takes at most half of what the list leaves, and two a third each: there is room for the next")
     func shares() {
         for users in 1...4 {
             var queue = FairQueue<Int, Int>(sizeMax: 1200, batchSizeMax: 1)
@@ -42,7 +42,7 @@ struct FairQueueTests {
         }
     }
 
-    @Test("I18 one user leaves room in a queue that is shorter than a batch, and whatever waits there is one batch")
+    @Test("I18 one user leaves room in a queue that is shorter than a batch, and all that is queued there is one batch")
     func shortQueue() {
         var queue = FairQueue<String, Int>(sizeMax: 312, batchSizeMax: 512)
         var count = 0
@@ -59,7 +59,7 @@ struct FairQueueTests {
     }
 
     @Test(
-        "Whatever comes and goes: everything once, in each user's order, and never too much",
+        "Elements appended and taken at random are taken once each, in their user's order, and the queue never exceeds its limit",
         arguments: Seeds.first(300))
     func random(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
@@ -83,7 +83,7 @@ struct FairQueueTests {
         #expect(taken == expected)
     }
 
-    @Test("A backend's operations take the backend's turn, whomever it acts for")
+    @Test("A backend's operations take the backend's turn, whichever user it acts for")
     func backend() {
         let queue = WorkQueue(sizeMax: 100, batchSizeMax: 1)
         func append(_ user: UserID, token: UserID? = nil) throws {

@@ -8,7 +8,7 @@ import Testing
 
 @testable import RoostServer
 
-/// The number that makes a lane's ids unique goes with its connection.
+/// The number that makes a lane's ids unique belongs to its connection.
 @Suite("Numbers of generators")
 struct GeneratorNumberTests {
     /// A transaction of a connection with a number.
@@ -27,7 +27,7 @@ struct GeneratorNumberTests {
         func attempt<T>(_ body: () throws -> T) throws -> T { try base.attempt(body) }
     }
 
-    /// A database whose lane may have another connection with the next transaction, which nobody is told of.
+    /// A database whose lane may have another connection in the next transaction, without notice.
     private final class Reconnecting: RoostDatabase.Database {
         private let base: SimulatedDatabase
         private let number = Mutex(IDGenerator.Number(0))
@@ -74,7 +74,7 @@ struct GeneratorNumberTests {
         }
     }
 
-    @Test("I3 a lane with another connection makes its ids with that one's number, and goes on behind all that were made with it")
+    @Test("I3 a lane with another connection makes its ids with that one's number, after all that were made with it")
     func reconnected() throws {
         let lanes = try Lanes()
         var ids: IDGenerator?
@@ -84,7 +84,7 @@ struct GeneratorNumberTests {
         #expect(Set(found).count == 4 && found[1] > found[0] && found[3] > found[1])
     }
 
-    @Test("I3 a lane whose next connection has the same number goes on behind the ids of whoever had it in between")
+    @Test("I3 a lane whose next connection has the same number continues after the ids that others made with it in between")
     func reconnectedAlike() throws {
         let lanes = try Lanes()
         var (mine, others): (IDGenerator?, IDGenerator?)

@@ -8,11 +8,11 @@ import Testing
 
 @testable import RoostServer
 
-/// How a lane treats operations that another transaction's lock blocks.
+/// How a lane handles operations that another transaction's lock blocks.
 @Suite("Lane")
 struct LaneTests {
-    /// A lane on a database and a clock of its own. Operations are rules that say their names, meet a lock in the channels that are held, a damaged
-    /// page in the channel `broken`, take too long in the channel `slow`, and find no database in the channel `gone`.
+    /// A lane with its own database and clock. Operations are rules that say their names: they meet a lock in the channels that are held,
+    /// a damaged page in the channel `broken`, take too long in the channel `slow`, and find no database in the channel `gone`.
     private final class World {
         private final class State: Sendable {
             let held = Mutex<Set<ChannelID>>([])
@@ -41,7 +41,7 @@ struct LaneTests {
 
         func hold(_ channels: Set<ChannelID>) { state.held.withLock { $0 = channels } }
 
-        /// Runs operations that are named `channel number`, some time later. Returns what became of operations, in order.
+        /// Runs operations named `channel number`, some time later. Returns the outcomes of operations, in order.
         func run(_ names: [String], after milliseconds: Int64 = 1) -> [String] {
             state.milliseconds.wrappingAdd(milliseconds, ordering: .relaxed)
             return outcomes { perform in lane.run(names.map(job), in: database, settings, perform) }
@@ -85,22 +85,22 @@ struct LaneTests {
         }
     }
 
-    @Test("I3 a channel that somebody else holds is set aside with all that follows in it; the others are written at once")
+    @Test("I3 a channel that another transaction holds is set aside with all that follows in it; the others are written at once")
     func heldChannel() throws {
         let world = try World()
         world.hold(["a"])
         #expect(world.run(["b 1", "a 1", "c 1", "a 2", "b 2"]) == ["b 1", "c 1", "b 2"])
         #expect(world.isWaiting)
-        // What comes meanwhile in the same channel waits behind it, though the lock may be gone.
+        // Later operations in the same channel wait behind it, even if the lock is gone.
         world.hold([])
         #expect(world.run(["a 3", "b 3"]) == ["b 3"])
-        // Once it is tried again, all of it is written, in its order.
+        // Once it is retried, all of it is written, in order.
         #expect(world.run([], after: 300) == ["a 1", "a 2", "a 3"])
         #expect(!world.isWaiting)
         #expect(world.run(["a 4"]) == ["a 4"])
     }
 
-    @Test("I1 I3 where one operation of a batch needs a damaged page, those that meet a lock wait for it as ever")
+    @Test("I1 I3 if one operation of a batch needs a damaged page, those that meet a lock still wait for it")
     func heldBesideDamage() throws {
         let world = try World()
         world.hold(["a"])
@@ -109,9 +109,7 @@ struct LaneTests {
         #expect(world.run([], after: 300) == ["a 1", "a 2"])
     }
 
-    @Test(
-        "I1 I23 where one operation of a batch takes too long, the others are written; where a second one does, the rest isn't tried"
-    )
+    @Test("I1 I23 if one operation of a batch takes too long, the others are written; after a second one, the rest isn't tried")
     func slow() throws {
         let world = try World()
         #expect(world.run(["a 1", "slow 1", "b 1"]) == ["a 1", "slow unavailable", "b 1"])
@@ -119,11 +117,11 @@ struct LaneTests {
             world.run(["slow 1", "a 1", "slow 2", "b 1", "c 1"]) == [
                 "slow unavailable", "a 1", "slow unavailable", "b unavailable", "c unavailable",
             ])
-        // The lane goes on as before.
+        // The lane continues as before.
         #expect(world.run(["a 2", "b 2"]) == ["a 2", "b 2"])
     }
 
-    @Test("I1 I23 once the database is gone, none of those that each have a transaction of their own is tried any more")
+    @Test("I1 I23 once the database is gone, none of the operations left to run in their own transactions is tried")
     func gone() throws {
         let world = try World()
         world.hold(["a"])
@@ -132,7 +130,7 @@ struct LaneTests {
         #expect(world.run([], after: 300) == ["a 1"])
     }
 
-    @Test("I1 I23 the second operation that takes too long ends the trying of the rest also where locks come between them")
+    @Test("I1 I23 the second operation that takes too long ends the tries of the rest, even if locks come between them")
     func slowBesideHeld() throws {
         let world = try World()
         world.hold(["a", "b"])
@@ -142,21 +140,21 @@ struct LaneTests {
         #expect((world.run([], after: 300) + world.run([], after: 300)).sorted() == ["a 1", "b 1"])
     }
 
-    @Test("I3 of several channels that are held each is tried in its turn, and none before its pause is over")
+    @Test("I3 of several held channels each is retried in turn, and none before its pause is over")
     func turns() throws {
         let world = try World()
         world.hold(["a", "b"])
         #expect(world.run(["a 1", "b 1"]) == [])
         world.hold(["a"])
         #expect(world.run([], after: 100) == [])
-        // One channel in a turn: the one that was tried longest ago.
+        // One channel a turn: the one tried longest ago.
         let turns = world.run([], after: 200) + world.run([]) + world.run([])
         #expect(turns == ["b 1"])
         world.hold([])
         #expect(world.run([], after: 300) == ["a 1"])
     }
 
-    @Test("I1 what waited as long as the lane is patient is refused, and what comes later starts anew")
+    @Test("I1 operations that waited as long as the lane is patient are refused, and later ones start over")
     func patience() throws {
         let world = try World(patience: .seconds(2))
         world.hold(["a"])
@@ -168,7 +166,7 @@ struct LaneTests {
         #expect(world.run(["a 4"]) == ["a 4"])
     }
 
-    @Test("I1 no more than so many are set aside; what is past that is refused, and other channels go on")
+    @Test("I1 only so many operations are set aside; further ones are refused, and other channels continue")
     func room() throws {
         let world = try World(setAsideMax: 2)
         world.hold(["a"])
@@ -178,7 +176,7 @@ struct LaneTests {
         #expect(world.run([], after: 300) == ["a 1", "a 2"])
     }
 
-    @Test("I1 a lane that ends refuses what is set aside")
+    @Test("I1 a lane that ends refuses the operations set aside")
     func ending() throws {
         let world = try World()
         world.hold(["a", "b"])

@@ -7,7 +7,7 @@ import Testing
 @testable import RoostDatabase
 @testable import RoostServer
 
-/// How often a batch waits for PostgreSQL's answer. Always on a real server: a lane's CPU and its rate hang on it
+/// How often a batch waits for PostgreSQL's answer. Always on a real server: a lane's CPU use and its rate depend on it
 /// ([0059](docs/decisions/0059-a-batch-remembers.md)).
 @Suite("Round trips of a batch")
 struct RoundTripTests {
@@ -25,13 +25,13 @@ struct RoundTripTests {
                 try #require(try run([(JoinChannel(channel: Self.channel(number)), user)]).refusals == [])
             }
         }
-        // So that the lane has its generator.
+        // Gives the lane its generator.
         try #require(try run(Self.sends(70, "first")).refusals == [])
     }
 
     private static func channel(_ number: Int) -> ChannelID { ChannelID("c\(number)") }
 
-    /// Messages of three users, in turn to four channels.
+    /// Messages of three users, to four channels in turn.
     private static func sends(_ count: Int, _ name: String) -> [(any Handled, UserID)] {
         (0..<count).map { index in
             let users: [UserID] = ["ann", "bob", "cem"]
@@ -51,7 +51,7 @@ struct RoundTripTests {
             if case .committed(let done) = action { refusals = done.compactMap(\.outcome.refusal?.code) }
         }
         guard let refusals else { throw Missed("the commit of a batch") }
-        // Looking takes one itself.
+        // Reading the count takes one itself.
         return (try roundTripCount() - before - 1, refusals)
     }
 
@@ -79,8 +79,8 @@ struct RoundTripTests {
         #expect(roundTrips == 4, "\(count) sends")
     }
 
-    /// A hundred memberships are asked for together, and 256 statements are under way unanswered: 200 channels take a few more than four of them do.
-    @Test("NF-04 a batch of sends to 200 channels waits a few times more, and not for each channel")
+    /// A hundred memberships are fetched together, and up to 256 statements are in flight: 200 channels take a few more round trips than four.
+    @Test("NF-04 a batch of sends to 200 channels waits a few times more, and not once per channel")
     mutating func sendsToManyChannels() throws {
         let channels = (0..<200).map { ChannelID("many\($0)") }
         let creates: [(any Handled, UserID)] = channels.map { (CreateChannel(channel: $0, type: .community), "ann") }
@@ -94,7 +94,7 @@ struct RoundTripTests {
     }
 
     @Test(
-        "NF-04 where messages were deleted for good, a batch of sends waits once more, however many there are",
+        "NF-04 if messages were deleted for good, a batch of sends waits once more, however many there are",
         arguments: [2, 16, 500])
     mutating func sendsAfterPurge(count: Int) throws {
         for number in 0..<4 {
@@ -113,8 +113,8 @@ struct RoundTripTests {
         #expect(roundTrips == 5, "\(count) sends")
     }
 
-    /// A sender with more than 256 of them was asked about message by message.
-    @Test("NF-04 however much of a sender's was deleted for good, their sends wait as often as those of others")
+    /// A sender with more than 256 of them was looked up message by message.
+    @Test("NF-04 however many of a sender's messages were deleted for good, their sends wait as often as those of others")
     mutating func sendsAfterManyPurges() throws {
         let channel = Self.channel(0)
         let id = try database.read { transaction in
@@ -134,7 +134,7 @@ struct RoundTripTests {
                     """)
             }
         }
-        // Alone, and beside others.
+        // Alone, and together with others.
         let own: [(any Handled, UserID)] = (0..<40).map { number in
             (SendMessage(channel: channel, clientId: ClientID("own \(number)"), text: "hi"), "ann")
         }

@@ -5,12 +5,12 @@ import Testing
 
 @testable import RoostServer
 
-/// The operations of a lane that wait for a lock, by themselves.
+/// A lane's operations that wait for a lock, in isolation.
 @Suite("Set aside")
 struct SetAsideTests {
     private let start = ContinuousClock.now
 
-    /// Operations that are named `channel number`; the number is when they came.
+    /// Operations named `channel number`; the number is their time of arrival.
     private func jobs(_ names: [String]) -> [Job] {
         names.map { name in
             let (channel, number) = (name.prefix { $0 != " " }, name.drop { $0 != " " }.dropFirst())
@@ -24,7 +24,7 @@ struct SetAsideTests {
 
     private func names(_ jobs: [Job]?) -> [String]? { jobs?.map(\.operation) }
 
-    @Test("I3 what comes for a channel that is set aside follows it, in the order of arrival; other channels go on")
+    @Test("I3 operations for a channel that is set aside follow it, in the order of arrival; other channels continue")
     func followers() {
         var aside = SetAside(patience: .seconds(10), countMax: 100)
         let free = aside.takeFollowers(of: jobs(["a 1", "b 2"]))
@@ -39,13 +39,13 @@ struct SetAsideTests {
         #expect(aside.isEmpty && aside.count == 0)
     }
 
-    @Test("I3 what is put back comes before what came later, and has waited since it came")
+    @Test("I3 operations put back precede later ones, and have waited since their arrival")
     func putBack() {
         var aside = SetAside(patience: .seconds(2), countMax: 100)
         aside.put(jobs(["a 1", "a 2"]), at: start)
         _ = aside.takeFollowers(of: jobs(["a 4"]))
         aside.put(jobs(["a 3"]), at: start)
-        // Put before all that is there, as the batch of the lane was before its followers.
+        // Put before all others, as the lane's batch preceded its followers.
         let first = aside.takeNext(at: start + .milliseconds(300))
         #expect(names(first?.jobs) == ["a 3", "a 1", "a 2", "a 4"])
         let later = start + .milliseconds(400)
@@ -68,7 +68,7 @@ struct SetAsideTests {
         for _ in 0..<4 {
             guard let next = aside.takeNext(at: late) else { break }
             order += names(next.jobs) ?? []
-            // The first is held on, and tried again behind the others.
+            // The first is still held, and tried again after the others.
             if next.jobs.first?.operation == "a 1", order.count == 1 {
                 aside.put(next.jobs, at: late - .milliseconds(500), since: next.since)
             }
@@ -77,7 +77,7 @@ struct SetAsideTests {
         #expect(aside.isEmpty)
     }
 
-    @Test("I3 after an attempt that has waited in vain the lane does other work for twice as long, however many channels wait")
+    @Test("I3 after an attempt that waited in vain the lane does other work for twice as long, however many channels wait")
     func rest() {
         var aside = SetAside(patience: .seconds(10), countMax: 100)
         for (place, name) in ["a 1", "b 2"].enumerated() { aside.put(jobs([name]), at: start + .milliseconds(place)) }
@@ -88,11 +88,11 @@ struct SetAsideTests {
         aside.rest(after: .milliseconds(500), at: failed)
         #expect(aside.takeNext(at: failed + .milliseconds(999)) == nil)
         #expect(names(aside.takeNext(at: failed + .seconds(1))?.jobs) == ["b 2"])
-        // One that had what it needed is followed by the next at once.
+        // A successful one is followed by the next at once.
         #expect(names(aside.takeNext(at: failed + .seconds(1))?.jobs) == ["a 1"])
     }
 
-    @Test("I1 followers beyond the room are refused and not counted, and there is room again for what is taken")
+    @Test("I1 followers beyond the limit are refused and not counted, and those that are taken make room again")
     func room() {
         var aside = SetAside(patience: .seconds(10), countMax: 3)
         aside.put(jobs(["a 1"]), at: start)
@@ -107,7 +107,7 @@ struct SetAsideTests {
         #expect(aside.count == 3)
     }
 
-    @Test("I1 all of them are taken in the order of arrival, whatever channel they are of")
+    @Test("I1 all of them are taken in the order of arrival, whatever their channel")
     func all() {
         var aside = SetAside(patience: .seconds(10), countMax: 100)
         for names in [["b 2", "b 5"], ["c 3"], ["a 1", "a 4"]] { aside.put(jobs(names), at: start) }
@@ -115,11 +115,13 @@ struct SetAsideTests {
         #expect(names(aside.takeAll()) == ["a 1", "b 2", "c 3", "a 4", "b 5", "c 6", "a 7"])
         #expect(aside.isEmpty && aside.count == 0)
         #expect(aside.takeAll().isEmpty)
-        // None of it has a place any more.
+        // No channel is set aside any more.
         #expect(names(aside.takeFollowers(of: jobs(["a 8"])).others) == ["a 8"])
     }
 
-    @Test("Whatever is set aside, taken and put back: everything once, in each channel's order", arguments: Seeds.first(200))
+    @Test(
+        "Operations set aside, taken and put back at random are taken once each, in their channel's order",
+        arguments: Seeds.first(200))
     func random(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let countMax = random.number(1...20)

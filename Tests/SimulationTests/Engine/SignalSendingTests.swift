@@ -7,10 +7,10 @@ import Testing
 
 @testable import RoostServer
 
-/// What becomes of signals of which some can't be sent.
+/// What happens to signals when some can't be sent.
 @Suite("Sending signals")
 struct SignalSendingTests {
-    /// Runs what is queued, as the engine's thread for it does. Returns what was told.
+    /// Runs the queued jobs, as the engine's thread for them does. Returns their notices.
     private func run(_ queue: WorkQueue, in database: any RoostDatabase.Database) throws -> [Notice] {
         let settings = BatchSettings(access: try AccessGate(database), presence: PresenceBoard())
         func answer(_ job: Job, _ result: Result<[UInt8], RoostError>) {
@@ -31,7 +31,7 @@ struct SignalSendingTests {
         return told
     }
 
-    @Test("R26 signals of a channel whose rows can't be understood are dropped, and no others")
+    @Test("R26 signals of a channel with unreadable rows are dropped, and no others")
     func damaged() throws {
         let world = try CoreWorld()
         for channel in ["broken", "first", "last"] as [ChannelID] { try world.channel(channel, owner: "ann") }
@@ -48,14 +48,14 @@ struct SignalSendingTests {
         #expect(Set(told) == ["first", "last"])
         #expect(failed.withLock { $0 } == [])
 
-        // Where the server has too much to do they are told again, all of them.
+        // If the server is overloaded, all of them are to be sent again.
         Engine.send(signals, through: WorkQueue(sizeMax: 0, batchSizeMax: 16)) { again in
             failed.withLock { $0 += again.map(\.channel) }
         }
         #expect(failed.withLock { $0 } == ["first", "broken", "last"])
     }
 
-    @Test("SB-61 R26 one user whose rows can't be read keeps nobody else's new name from being told, and isn't looked for again")
+    @Test("SB-61 R26 a user with unreadable rows doesn't hold back the others' new names, and isn't looked up again")
     func damagedUser() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["broken", "cid"])
@@ -68,14 +68,14 @@ struct SignalSendingTests {
         #expect(told == ["ann", "cid"])
         #expect(counts.withLock { $0 } == [3])
 
-        // Where the server has too much to do, all of them are looked for again.
+        // If the server is overloaded, all of them are looked up again.
         let full = WorkQueue(sizeMax: 0, batchSizeMax: 16)
         Engine.findViewers(of: ["ann", "cid"], through: full) { count in counts.withLock { $0.append(count) } }
         #expect(counts.withLock { $0 } == [3, 0])
     }
 }
 
-/// A database in which a page is damaged that whatever asks for one id needs.
+/// A database with a damaged page that every query for one id needs.
 private struct Damaged: RoostDatabase.Database {
     let base: any RoostDatabase.Database
     let id: String

@@ -4,15 +4,15 @@ import Testing
 
 @testable import RoostServer
 
-/// Rows of combining marks: comparing one takes the square of its length, so a long one is refused before anything is compared.
+/// Rows of combining marks: comparing one takes time quadratic in its length, so a long one is refused before any comparison.
 @Suite("Combining marks")
 struct CombiningMarkTests {
-    /// Marks of two classes, which are put in order by inserting one after the other.
+    /// Marks of two classes, which are sorted by inserting one after the other.
     private static func row(_ count: Int) -> String {
         String(repeating: "\u{301}", count: count / 2) + String(repeating: "\u{316}", count: count - count / 2)
     }
 
-    /// A million bytes in a row, in several ways to write them. Comparing any of these takes minutes.
+    /// A million bytes in a row, written in several ways. Comparing any of them takes minutes.
     private static let rows: [String] = [
         row(500_000), String(repeating: "\u{F73}", count: 330_000), String(repeating: #"\u0301"#, count: 80_000) + #"\u0316"#,
         String(repeating: "\u{1D165}\u{301}", count: 160_000), String(repeating: #"\ud834\udd65\u0301"#, count: 50_000),
@@ -37,7 +37,7 @@ struct CombiningMarkTests {
         }
     }
 
-    @Test("§8.7 I21 128 combining marks in a row may be, and any number in a text in which they don't stand in a row")
+    @Test("§8.7 I21 128 combining marks in a row are accepted, and any number in a text in which they aren't in a row")
     func few() {
         func isTaken(_ text: String) -> Bool { UntrustedBytes.isJSON(Array(#"{"a\#(text)":"\#(text)"}"#.utf8)) }
         #expect(isTaken(Self.row(128)) && !isTaken(Self.row(129)))
@@ -60,7 +60,7 @@ struct CombiningMarkTests {
         }
     }
 
-    @Test("I21 a name of an operation as long as a frame is answered without a suggestion, a short one with it")
+    @Test("I21 an operation name as long as a frame is answered without a suggestion, a short one with one")
     func names() {
         func refusal(_ name: String) -> String? {
             guard case .refused(let error) = UntrustedBytes.message(Array(#"{"call":1,"operation":"\#(name)"}"#.utf8)) else {
@@ -70,7 +70,7 @@ struct CombiningMarkTests {
         }
         #expect(refusal("mesage.send") == "There is no such operation. Did you mean message.send?")
         #expect(refusal(String(repeating: "é", count: 500_000)) == "There is no such operation.")
-        // A character of many bytes counts by its bytes.
+        // A character of many bytes counts as that many.
         #expect("message.send".editDistance(to: String(repeating: "👩‍👩‍👧", count: 64)) == 64)
     }
 }

@@ -6,7 +6,7 @@ import Testing
 
 /// Which calls of a socket are read, and when.
 extension SocketSessionTests {
-    @Test("I18 a call with the number of one that isn't answered yet is refused, and the first one's answer is its own")
+    @Test("I18 a call with the number of an unanswered one is refused, and the first one's answer stays its own")
     func repeatedNumber() throws {
         var session = opened()
         let (small, large) = (
@@ -20,7 +20,7 @@ extension SocketSessionTests {
         #expect(try receive(Self.client(unknown), in: &session) == [.refused(error), Self.refused(error)])
         session.send(reply: Array(#"{"reply":1,"result":{}}"#.utf8))
         _ = session.takeUnflushed()
-        // Then it is free.
+        // Then the number is free.
         #expect(flushed(&session) == [])
         #expect(
             receive(Self.client(large), in: &session)
@@ -39,14 +39,14 @@ extension SocketSessionTests {
         session.send(reply: reply)
         #expect(session.takeUnflushed() == [Self.frame(#"{"reply":1,"result":{}}"#)])
         #expect(flushed(&session) == [.call(.init(number: 2, operation: ListMessages(channel: "general"))), .setReading(true)])
-        // A call that the engine doesn't take is answered, and weighs nothing any more.
+        // A call that the engine refuses is answered, and no longer counts.
         let full = RoostError(.overloaded, "full")
         #expect(
             session.refuse(2, full) == [.flush([Self.frame(String(decoding: ReplyFrame.refusal(full, call: 2), as: UTF8.self))])])
         #expect(receive(Self.client(list), in: &session).count == 1)
     }
 
-    @Test("a session tells whether one call is under way and no other: the event loop may run that one itself")
+    @Test("a session reports whether exactly one call is under way: the event loop may run that one itself")
     func oneCall() {
         var session = opened()
         #expect(!session.hasOneCall)

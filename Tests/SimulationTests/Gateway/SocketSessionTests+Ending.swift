@@ -7,7 +7,7 @@ import Testing
 
 /// The end of a socket.
 extension SocketSessionTests {
-    @Test("An event that waits for others to share its write goes out before the word that the server restarts, and before a close")
+    @Test("An event that waits to share a write goes out before the notice that the server restarts, and before a close")
     func endsWithWhatWaits() {
         let event = Self.frame("event")
         var draining = opened()
@@ -25,7 +25,7 @@ extension SocketSessionTests {
         #expect(sent.first == event && last.last == .close(.init(codeNumber: 4002)))
     }
 
-    @Test("I18 a socket for whose channels there is no room gets no event any more, and is closed with the code to come back later")
+    @Test("I18 a socket without room for its channels gets no further events, and is closed with the code to come back later")
     func noRoom() throws {
         let overloaded = RoostError(.overloaded, "many")
         var session = session()
@@ -34,7 +34,7 @@ extension SocketSessionTests {
         let begun = [session.endForRoom(overloaded), session.endForRoom(overloaded)]
         #expect(begun == [true, false])
         session.send(event: Self.frame("event"))
-        // The welcome stands before the events of the same delivery.
+        // The welcome precedes the events of the same delivery.
         session.send(reply: Array("welcome".utf8))
         session.send(event: Self.frame("event"))
         let ended = session.closeEnded()

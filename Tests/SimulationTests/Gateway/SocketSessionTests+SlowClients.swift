@@ -6,7 +6,7 @@ import Testing
 @testable import RoostServer
 
 extension SocketSessionTests {
-    @Test("Whoever reads slowly isn't taken for somebody who reads nothing, unless the server is short of room")
+    @Test("A client that reads slowly isn't taken for one that reads nothing, unless the server is short of room")
     func slowReading() {
         let never = Timestamp(milliseconds: 0)
         let answer = Array(repeating: UInt8(ascii: "x"), count: 1_000_000)
@@ -16,7 +16,7 @@ extension SocketSessionTests {
             session.becameUnread(session.takeUnflushed()?.sizeBytes ?? 0, at: Self.time(0))
             return session
         }
-        // Ten kilobytes a second, which are seen in the kernel first and then in the channel.
+        // Ten kilobytes a second, seen in the kernel first and then in the channel.
         var slow = behind()
         for second in 1...100 {
             let kernelBytes = 200_000 - second % 20 * 10_000
@@ -33,7 +33,7 @@ extension SocketSessionTests {
         }
         #expect(slow.isClosing)
 
-        // What is added meanwhile doesn't hide that the client reads, and isn't taken for reading.
+        // Further output doesn't hide that the client reads, and isn't taken for reading.
         for (isReading, isClosed) in [(true, false), (false, true)] {
             var busy = behind()
             var channelBytes = 1_000_000
@@ -54,7 +54,7 @@ extension SocketSessionTests {
                 == .close(.init(codeNumber: 4008)))
     }
 
-    @Test("Events that a slow client has read by now don't count against it")
+    @Test("Events that a slow client has read since don't count against it")
     func slowEvents() {
         var session = opened()
         session.becameUnread(0, at: Self.time(0))
@@ -68,14 +68,14 @@ extension SocketSessionTests {
     }
 
     @Test(
-        "I18 a client that leaves what is written early unread gets no more of the delivery if there is no room for it, and is closed at its end, to resume"
+        "I18 a client that leaves early writes unread gets no more of the delivery if there is no room, and is closed at its end, to resume"
     )
     func unreadEarly() {
         let event = Self.frame(String(repeating: "x", count: 300_000))
         for (count, isServerFull) in [(1, true), (4, false)] {
             var session = opened()
             let pressure = SocketSession.Pressure(isServerFull: isServerFull)
-            // Who reads gets all of it.
+            // A client that reads gets all of it.
             for _ in 0..<5 {
                 session.send(event: event)
                 #expect(session.takeUnflushed() == [event])
@@ -86,14 +86,14 @@ extension SocketSessionTests {
                 session.send(event: event)
                 #expect(session.takeUnflushed() == [event])
                 guard case .hold(let sizeBytes)? = session.flushedEarly(pressure).first else {
-                    Issue.record("What isn't read doesn't count at once.")
+                    Issue.record("Unread output doesn't count at once.")
                     return
                 }
                 #expect(sizeBytes >= 300_000 && number <= count)
             }
             session.send(event: event)
             #expect(session.takeUnflushed() == nil)
-            // That there is room again doesn't bring back what was missed. A reply goes out.
+            // Room becoming free doesn't bring back missed events. A reply goes out.
             session.send(reply: Array(#"{"reply":1}"#.utf8))
             #expect(session.takeUnflushed() != nil)
             if isServerFull { _ = session.flushedEarly(.init()) }

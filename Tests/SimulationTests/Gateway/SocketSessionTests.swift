@@ -7,7 +7,7 @@ import Testing
 
 @testable import RoostServer
 
-/// The logic of a socket, by the value that its handler drives: no network, no clock.
+/// The logic of a socket, as the value that its handler drives: no network, no clock.
 @Suite("Socket session")
 struct SocketSessionTests {
     typealias Action = SocketSession.Action
@@ -49,7 +49,7 @@ struct SocketSessionTests {
 
     func session() -> SocketSession { SocketSession(Self.connection, limits: .init(), at: Self.started) }
 
-    /// A session that is welcome.
+    /// A session that has been welcomed.
     func opened() -> SocketSession {
         var session = session()
         _ = session.authenticate("t")
@@ -67,9 +67,9 @@ struct SocketSessionTests {
         session.flushed(.init()).filter { if case .hold = $0 { false } else { true } }
     }
 
-    // MARK: Coming
+    // MARK: Authentication
 
-    @Test("A token is checked, the connection takes its place, and its welcome stands before what came meanwhile")
+    @Test("A token is checked, the connection takes its place, and its welcome precedes events that arrived meanwhile")
     func welcome() {
         var session = session()
         #expect(receive(Self.client(#"{"authenticate":{"token":"t"}}"#), in: &session) == [.verify(token: "t")])
@@ -81,7 +81,7 @@ struct SocketSessionTests {
         #expect(session.takeUnflushed() == [Self.frame("welcome"), Self.frame("event")])
     }
 
-    @Test("While a token is looked at nothing is read, and what came behind it goes on after the welcome")
+    @Test("While a token is checked nothing is read, and frames received after it are handled after the welcome")
     func pipelined() {
         var session = session()
         let call = #"{"call":1,"operation":"user.me"}"#
@@ -118,7 +118,7 @@ struct SocketSessionTests {
         #expect(try many.turnAway(overloaded) == [Self.refused(overloaded)] + Self.closing(4029, "too many connections"))
     }
 
-    @Test("I21 I18 before authentication each ping counts, and none is looked at while the client doesn't read")
+    @Test("I21 I18 before authentication each ping counts, and none is handled while the client doesn't read")
     func earlyPings() {
         let ping = ByteBuffer(bytes: RawSocket.frame(opcode: 9, []))
         var (counting, unread) = (session(), session())
@@ -131,7 +131,7 @@ struct SocketSessionTests {
 
     // MARK: Calls
 
-    @Test("A call goes to the engine; one that can't be read is answered, and what isn't a call is refused")
+    @Test("A call goes to the engine; an unreadable one is answered, and a frame that isn't a call is refused")
     func calls() throws {
         var session = opened()
         let call = #"{"call":3,"operation":"message.send","with":{"channel":"general","clientId":"1","text":"hi"}}"#
@@ -152,7 +152,7 @@ struct SocketSessionTests {
             ])
     }
 
-    @Test("While as much is held for the user as may be, no call is read; the next look finds room")
+    @Test("While the user's budget is used up, no call is read; the next look finds room")
     func userIsFull() {
         var session = opened()
         let call = #"{"call":1,"operation":"user.me"}"#
@@ -162,7 +162,7 @@ struct SocketSessionTests {
         #expect(ticked.contains(.setReading(true)))
     }
 
-    @Test("I18 while the budget of all is used up, a part of a frame beyond 16 KiB isn't waited for; a smaller one is")
+    @Test("I18 while the server's budget is used up, a partial frame beyond 16 KiB isn't waited for; a smaller one is")
     func noRoomForTheRest() {
         let frame = RawSocket.frame(opcode: 1, [UInt8](repeating: 97, count: 20_000))
         var patient = opened()
@@ -174,7 +174,7 @@ struct SocketSessionTests {
                 == [.overloaded] + Self.closing(4029, "come back later"))
     }
 
-    @Test("What has to be said at once goes out before the next frame is looked at")
+    @Test("Urgent output goes out before the next frame is handled")
     func answersGoFirst() {
         var session = opened()
         let ping = RawSocket.frame(opcode: 9, [1])
@@ -187,7 +187,7 @@ struct SocketSessionTests {
 
     // MARK: Sending
 
-    @Test("What is sent in one turn goes out together, in its order")
+    @Test("Output of one turn goes out together, in order")
     func oneWrite() {
         var session = opened()
         session.send(event: Self.frame("a"))
@@ -198,7 +198,7 @@ struct SocketSessionTests {
         #expect(session.takeUnflushed() == nil)
     }
 
-    @Test("What is sent in one turn isn't kept beyond 64 KiB: a client that reads gets it meanwhile")
+    @Test("Output of one turn isn't held beyond 64 KiB: a client that reads gets it meanwhile")
     func oneLargeWrite() {
         var session = opened()
         let event = Self.frame(String(repeating: "x", count: 30_000))
@@ -213,7 +213,7 @@ struct SocketSessionTests {
         #expect(!session.mustFlush)
     }
 
-    @Test("Events that a client doesn't read are bounded: past that it is closed, to resume")
+    @Test("Events that a client doesn't read are bounded: beyond that it is closed, to resume")
     func unread() {
         var session = opened()
         session.becameUnread(10, at: Self.time(1))
@@ -232,7 +232,7 @@ struct SocketSessionTests {
     }
 
     @Test(
-        "I18 a client that reads again isn't closed for what it had left unread; that is given back at once, whether it sends more or not"
+        "I18 a client that reads again isn't closed for its former backlog; that is given back at once, whether it sends more or not"
     )
     func readAgain() {
         var session = opened()
@@ -245,7 +245,7 @@ struct SocketSessionTests {
         #expect(!session.isClosing, "\(ticked)")
     }
 
-    @Test("A client that is shut out gets the replies to its earlier calls, and then the reason; no events")
+    @Test("A client that is shut out gets the replies to its earlier calls, and then the reason, but no events")
     func shutOut() throws {
         var session = opened()
         let change = AccessChange.user("ann", isDeactivated: true, validFrom: nil)
@@ -263,7 +263,7 @@ struct SocketSessionTests {
             try ended == [.flush([Self.frame("reply"), Self.refusal(refusal)])] + Self.closing(4005, "user_deactivated"))
     }
 
-    @Test("a device that was signed out before its welcome came is welcome and shut out; one that signs in after that stays")
+    @Test("a device that was signed out before its welcome is welcomed and shut out; one that signs in after that stays")
     func signedOutWhileConnecting() throws {
         for (signIn, isOut) in [(1, true), (2, false)] as [(Int64, Bool)] {
             var session = session()
@@ -290,7 +290,7 @@ struct SocketSessionTests {
         }
     }
 
-    @Test("a device that is no good is refused with its field before the token is looked at")
+    @Test("an invalid device is refused with its field before the token is checked")
     func badDevice() throws {
         var session = session()
         let frame = #"{"authenticate":{"token":"t","device":{"deviceId":"a/b"}}}"#
@@ -310,7 +310,7 @@ struct SocketSessionTests {
         #expect(silent.tick(Self.time(10), never, .init()) == [])
         #expect(silent.tick(Self.time(11), never, .init()) == Self.closing(4003, "no token arrived"))
 
-        // The token did come, and the server is late.
+        // The token did arrive, and the server is late.
         for isVerified in [false, true] {
             var waiting = session()
             _ = waiting.authenticate("t")
@@ -336,7 +336,7 @@ struct SocketSessionTests {
         }
     }
 
-    @Test("A ping goes out each interval")
+    @Test("A ping is sent each interval")
     func pings() {
         var session = opened()
         var ping = ByteBuffer()
@@ -346,7 +346,7 @@ struct SocketSessionTests {
         #expect(session.tick(Self.time(26), Timestamp(milliseconds: 0), .init()) == [])
     }
 
-    @Test("AM-45 A client that answers its newest ping alone, as it may, has what it reads counted all the same")
+    @Test("AM-45 A client that answers only its newest ping, as it may, still has its reads counted")
     func newestPingAlone() {
         var session = opened()
         _ = session.confirm(["general": 5])
@@ -358,7 +358,7 @@ struct SocketSessionTests {
         #expect(receive(pong, in: &session) == [])
     }
 
-    @Test("AM-45 AM-46 what was given to a reader counts once the ping sent after it is answered; one is under way at a time")
+    @Test("AM-45 AM-46 events given to a reader count once the ping sent after them is answered; one ping is under way at a time")
     func readConfirmation() {
         func ping(_ number: Int) -> ByteBuffer {
             var buffer = ByteBuffer()
@@ -377,13 +377,13 @@ struct SocketSessionTests {
         #expect(pong("read 1", in: &session) == [])
         #expect(pong("read 2", in: &session) == [.read(["general": 5, "other": 2])])
         #expect(pong("read 2", in: &session) == [])
-        // What is marked as unread meanwhile isn't read by an answer to what was sent before.
+        // Messages marked as unread meanwhile aren't read by the answer to an earlier ping.
         #expect(session.confirm(["general": 6]) == [.flush([ping(3)])])
         #expect(session.confirm(["general": 7, "other": 4]) == [])
         session.readConfirmation.forget("general")
         #expect(pong("read 3", in: &session) == [.read([:]), .flush([ping(4)])])
         #expect(pong("read 4", in: &session) == [.read(["other": 4])])
-        // A connection that ends confirms nothing more, and one that hasn't its welcome yet is asked nothing.
+        // A connection that ends confirms nothing more, and one without a welcome is sent no ping.
         _ = session.confirm(["general": 6])
         _ = session.ended()
         #expect(session.confirm(["general": 7]) == [] && pong("read 5", in: &session) == [])
@@ -392,7 +392,7 @@ struct SocketSessionTests {
         #expect(early.confirm(["general": 3]) == [])
     }
 
-    @Test("A server that stops says so once, and closes when the socket's turn has come")
+    @Test("A server that shuts down says so once, and closes the socket when its turn has come")
     func draining() {
         var session = opened()
         let actions = session.drain(after: .seconds(2))
@@ -410,7 +410,7 @@ struct SocketSessionTests {
         actions.reduce(0) { if case .hold(let change) = $1 { $0 + change } else { $0 } }
     }
 
-    @Test("What is held for a socket is given back when it ends, however that comes")
+    @Test("The bytes held for a socket are given back when it ends, for whatever reason")
     func givesBack() {
         var session = opened()
         let list = #"{"call":1,"operation":"message.list","with":{"channel":"general"}}"#
@@ -435,7 +435,7 @@ struct SocketSessionTests {
             ))
     }
 
-    @Test("A signal goes out with what its turn sends; before the welcome and after the end there is none")
+    @Test("A signal goes out with its turn's output; before the welcome and after the end none does")
     func signals() {
         var early = session()
         _ = early.authenticate("t")
@@ -453,7 +453,8 @@ struct SocketSessionTests {
         #expect(session.takeUnflushed() == nil)
     }
 
-    @Test("Signals for a client who doesn't read are merged by kind and sender, and left out beyond a few; they close nobody")
+    @Test(
+        "Signals for a client that doesn't read are merged by kind and sender, and dropped beyond a few; they close no connection")
     func signalsUnderLoad() {
         var session = opened()
         session.becameUnread(10, at: Self.time(1))
@@ -465,7 +466,7 @@ struct SocketSessionTests {
         #expect(!session.mustFlush)
         #expect(session.takeUnflushed() == nil)
         let actions = session.becameRead(isHanding: false, .init())
-        // The oldest of what was more than may wait is gone: that is bob's, which came before cid's.
+        // The oldest one beyond the limit is dropped: bob's, which was sent before cid's.
         var expected: [ByteBuffer] = [signal("typing", by: "cid", 999).bytes]
         expected += (0..<SignalQueue.countMax - 1).map { signal("other\($0)").bytes }
         let sent = actions.flatMap { action -> [ByteBuffer] in if case .flush(let bytes) = action { bytes.pieces } else { [] } }
@@ -473,7 +474,7 @@ struct SocketSessionTests {
         #expect(session.takeUnflushed() == nil)
     }
 
-    @Test("A client that reads nothing, and can't be told any more what it has lost, is closed with the code to resume")
+    @Test("A client that reads nothing, and can no longer be notified of its losses, is closed with the code to resume")
     func lostSignals() {
         var session = opened()
         session.becameUnread(10, at: Self.time(1))

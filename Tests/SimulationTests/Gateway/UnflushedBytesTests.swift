@@ -3,9 +3,9 @@ import Testing
 
 @testable import RoostServer
 
-/// The pieces that wait for a socket.
+/// The buffers queued for a socket.
 @Suite struct UnflushedBytesTests {
-    @Test("What the connection didn't take is left, from the byte on that it didn't")
+    @Test("Bytes that the connection didn't take stay queued, from the first of them on")
     func partOfAWrite() {
         let bytes: UnflushedBytes = [ByteBuffer(string: "ab"), ByteBuffer(string: "cde"), ByteBuffer(string: "f")]
         for written in 0...bytes.sizeBytes {

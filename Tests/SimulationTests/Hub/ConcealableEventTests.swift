@@ -5,7 +5,7 @@ import Testing
 
 @testable import RoostServer
 
-/// Events with messages that are hidden from some receivers, as the hub writes them.
+/// Events with messages hidden from some receivers, as the hub writes them.
 @Suite("Old events")
 struct ConcealableEventTests {
     private static func event(_ kind: Event.Kind, _ seq: Seq, messages: [Seq]) -> Event {
@@ -37,7 +37,7 @@ struct ConcealableEventTests {
         }
     }
 
-    @Test("I10 I3 new messages share a buffer; an event with an old one stands alone, between those that it was made between")
+    @Test("I10 I3 new messages share a buffer; an event with an old one has its own, in order between theirs")
     func steps() {
         let events = [
             Self.event(.messageNew, 2, messages: [2]), Self.event(.messageNew, 3, messages: [3]),
@@ -50,12 +50,12 @@ struct ConcealableEventTests {
         #expect(steps.map(\.bytes) == expected)
     }
 
-    @Test("I10 SB-26 a receiver gets an old event without what is at or below the floor, as if it had been written so")
+    @Test("I10 SB-26 a receiver gets an old event without the messages up to the floor, as if it had been written so")
     func forms() {
         let event = Self.event(.changes, 9, messages: [4, 6, 9])
         let old = ConcealableEvent(event.members(isConcealable: true), of: "general", at: 9, oldestMessage: 4)
         var forms = ConcealableEventForms(of: old)
-        // Floors that hide the same share a form.
+        // Floors that hide the same messages share a form.
         for floor: Seq in [0, 3, 4, 5, 6, 8, 9, 100, 4] {
             let expected = Self.frames([event.concealing(messagesUpTo: floor)])
             let found = forms.frames(above: floor)
@@ -64,14 +64,14 @@ struct ConcealableEventTests {
         #expect(event.concealing(messagesUpTo: 9).rows.messages == nil)
     }
 
-    @Test("I10 I21 an event that can't be read goes whole to users who may see all of it, and to nobody else")
+    @Test("I10 I21 an unreadable event is sent whole to users who may see all of it, and to no others")
     func damaged() {
         var forms = ConcealableEventForms(of: ConcealableEvent(Array(#""event":"#.utf8), of: "general", at: 5, oldestMessage: 4))
         #expect(forms.frames(above: 3) != nil)
         #expect(forms.frames(above: 4) == nil)
     }
 
-    @Test("I10 between nodes an item tells of the oldest message and of floors, each on its own stream")
+    @Test("I10 items between nodes carry the oldest message and the floors, each on its own stream")
     func items() {
         let edit = Self.event(.messageUpdated, 4, messages: [2])
         let new = Self.event(.messageNew, 5, messages: [5])

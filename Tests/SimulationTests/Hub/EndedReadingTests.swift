@@ -5,7 +5,7 @@ import Testing
 
 @testable import RoostServer
 
-/// What becomes of reading when its user may not read any more.
+/// What happens to reading when its user may no longer read.
 @Suite("Reading without the right")
 struct EndedReadingTests {
     private typealias Action = Subscriptions<String>.Action
@@ -37,14 +37,14 @@ struct EndedReadingTests {
         return .event(event, .channel("general", readers))
     }
 
-    /// The frame that tells that reading has ended.
+    /// The frame that reports the end of reading.
     private static var ended: ByteBuffer {
         var frame = ByteBuffer()
         frame.writeTextFrame("", Array(#"{"readingEnded":{"channel":"general"}}"#.utf8))
         return frame
     }
 
-    /// A mark that ann's connection made in a session is refused. Returns who is told that they don't read any more.
+    /// Refuses a mark that ann's connection made in a session. Returns the connections notified that they no longer read.
     private mutating func endings(byRefusalIn session: Int64?) -> [String] {
         let ended = Self.ended
         var sockets: [String] = []
@@ -54,7 +54,7 @@ struct EndedReadingTests {
         return sockets
     }
 
-    /// Delivers, and returns who is told that they don't read any more.
+    /// Delivers, and returns the connections notified that they no longer read.
     private mutating func endings(of notices: [Notice]) -> [String] {
         let ended = Self.ended
         var sockets: [String] = []
@@ -64,16 +64,15 @@ struct EndedReadingTests {
         return sockets
     }
 
-    /// What connections have been given while their users read.
+    /// What connections were given while their users read.
     private mutating func readable() -> [String: [ChannelID: Seq]] {
         Dictionary(subscriptions.takeReadable(1).map { ($0.0, $0.1) }, uniquingKeysWith: { first, _ in first })
     }
 
-    @Test(
-        "AM-45 MN-16 it ends with the right, which the connection is told: what it didn't get isn't read when the right comes back")
+    @Test("AM-45 MN-16 it ends with the right, and the connection is notified: missed messages aren't read when the right returns")
     func byPolicy() {
         var test = self
-        // What came before stays to be confirmed.
+        // Earlier messages stay to be confirmed.
         let ended = test.endings(of: [
             .reading(ann, "general", since: 1, at: 1), .reading(bob, "general", since: 1, at: 1), event(2, hasMessage: true),
             event(3, Self.operators),
@@ -98,7 +97,7 @@ struct EndedReadingTests {
         #expect(given == ["bob": ["general": 2]])
     }
 
-    @Test("AM-45 R23 reading goes on with another role that has gained the right since the last event")
+    @Test("AM-45 R23 reading continues with another role that has gained the right since the last event")
     func byNewerRole() {
         var test = self
         let helpers = Readers(members: .nobody, others: .nobody, roles: ["helper", .operator])
@@ -111,7 +110,8 @@ struct EndedReadingTests {
         #expect(given == ["bob": ["general": 4]])
     }
 
-    @Test("AM-45 whoever begins may read, though the channel's last event said otherwise; it ends if the next one says so too")
+    @Test(
+        "AM-45 a user who starts to read may, though the channel's last event said otherwise; it ends if the next one says so too")
     func begunAgain() {
         var test = self
         var ended = test.endings(of: [event(2, Self.operators), .reading(ann, "general", since: 1, at: 1)])
@@ -125,18 +125,18 @@ struct EndedReadingTests {
         #expect(ended == [] && given == ["ann": ["general": 5]])
     }
 
-    @Test("AM-45 a mark that is refused ends the session in which it was made, and none that its user has begun since")
+    @Test("AM-45 a refused mark ends the session in which it was made, and none that its user has started since")
     func refusedMark() {
         var test = self
         _ = test.endings(of: [.reading(ann, "general", since: 1, at: 1)])
         let first = test.subscriptions.readingSession(of: "general", ann)
-        // Another device marks as unread, and this one begins anew before it learns that its mark was refused.
+        // Another device marks as unread, and this one starts over before it learns that its mark was refused.
         var ended = test.endings(of: [.markedUnread("ann", "general", at: 1), .reading(ann, "general", since: 1, at: 1)])
         #expect(ended == ["ann"])
         ended = test.endings(byRefusalIn: first)
         #expect(ended == [])
         let second = test.subscriptions.readingSession(of: "general", ann)
-        // It may do so at any time.
+        // It may start over at any time.
         _ = test.endings(of: [.reading(ann, "general", since: 1, at: 1)])
         ended = test.endings(byRefusalIn: second)
         #expect(ended == [])
@@ -149,24 +149,24 @@ struct EndedReadingTests {
         #expect(ended == [])
     }
 
-    @Test("AM-45 I9 the end of a former membership that comes late ends no session of the one that its user has joined since")
+    @Test("AM-45 I9 a late end of a former membership ends no session of the one that its user has joined since")
     func joinedAgain() {
         var test = self
         _ = test.endings(of: [.reading(ann, "general", since: 1, at: 1), event(2, hasMessage: true)])
-        // Another node has stored that ann left at 3 and joined again at 4. What she asks this node comes first.
+        // Another node has stored that ann left at 3 and joined again at 4. Her request to this node arrives first.
         let ended = test.endings(of: [
             .reading(ann, "general", since: 4, at: 1), .left("ann", "general", at: 3), event(3),
             .joined("ann", "general", at: 4, as: .member), event(4), event(5, hasMessage: true),
         ])
         var given = test.readable()
         #expect(ended == [] && given == ["ann": ["general": 5]])
-        // In place of missed events a former membership ends where the newest one begins.
+        // If events were missed, a former membership ends where the newest one begins.
         _ = test.endings(of: [
             .left("ann", "general", at: 4), .joined("ann", "general", at: 4, as: .member), event(6, hasMessage: true),
         ])
         given = test.readable()
         #expect(given == ["ann": ["general": 6]])
-        // Its own end ends it: joining once more doesn't bring it back.
+        // Its own end ends it: joining again doesn't bring it back.
         _ = test.endings(of: [
             .left("ann", "general", at: 7), .joined("ann", "general", at: 8, as: .member), event(9, hasMessage: true),
         ])
@@ -175,17 +175,18 @@ struct EndedReadingTests {
         #expect(test.subscriptions.readingSession(of: "general", ann) == nil)
     }
 
-    @Test("AM-45 late news of a mark as unread ends no session that began after it, and a newer one does")
+    @Test("AM-45 a late mark as unread ends no session that began after it, and a newer one does")
     func markedBefore() {
         var test = self
-        // Another node has stored the mark at 3 of ann's stream. She begins anew here, which moves her position at 4, before the news of it comes twice.
+        // Another node has stored the mark at 3 of ann's stream. She starts over here, which moves her position at 4, before the mark
+        // arrives twice.
         let late = Notice.markedUnread("ann", "general", at: 3)
         var ended = test.endings(of: [
             .reading(ann, "general", since: 1, at: 4), late, event(2, hasMessage: true), late, event(3, hasMessage: true),
         ])
         var given = test.readable()
         #expect(ended == [] && given == ["ann": ["general": 3]])
-        // One that moves nothing is at the same place.
+        // A mark that moves nothing is at the same place.
         ended = test.endings(of: [.markedUnread("ann", "general", at: 4), event(4, hasMessage: true)])
         given = test.readable()
         #expect(ended == ["ann"] && given.isEmpty)

@@ -9,7 +9,7 @@ import Testing
 
     private func after(_ microseconds: Int64) -> NIODeadline { start + .microseconds(microseconds) }
 
-    @Test("a loop reads for a quarter of a millisecond in one of its turns, and goes on in the next")
+    @Test("a loop reads for a quarter of a millisecond in one of its turns, and continues in the next")
     func turns() {
         var reads = LoopReads()
         #expect(reads.mayRun(at: start))
@@ -53,7 +53,7 @@ import Testing
         }
         #expect((48_000...57_000).contains(taken))
 
-        // A minute without any saves nothing up.
+        // A minute without reads saves nothing up.
         reads.ran(from: after(61_100_000), to: after(61_107_000), isDone: true)
         reads.turnEnded()
         #expect(!reads.mayRun(at: after(61_107_000)))

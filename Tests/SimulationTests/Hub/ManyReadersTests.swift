@@ -4,7 +4,7 @@ import Testing
 
 @testable import RoostServer
 
-/// How often positions are stored where many connections read one channel.
+/// How often positions are stored when many connections read one channel.
 @Suite("Many readers")
 struct ManyReadersTests {
     /// Returns which of the connections that read a channel are taken in each of ten turns after a message.
@@ -30,14 +30,14 @@ struct ManyReadersTests {
         return (1...10).map { turn in subscriptions.takeReadable(turn).map(\.0) }
     }
 
-    @Test("AM-45 where 100 connections read one channel, all are taken every time")
+    @Test("AM-45 if 100 connections read one channel, all are taken every time")
     func atTheLimit() {
         let taken = turns(ofReaders: Limits.manyReaders)
         #expect(taken.map(\.count) == [Limits.manyReaders] + Array(repeating: 0, count: 9))
         #expect(Set(taken.joined()).count == Limits.manyReaders)
     }
 
-    @Test("AM-45 where more than 100 read one channel, each is taken every tenth time, and not all at once")
+    @Test("AM-45 if more than 100 read one channel, each is taken every tenth time, and not all at once")
     func aboveTheLimit() {
         let taken = turns(ofReaders: Limits.manyReaders + 1)
         #expect(Set(taken.joined()).count == Limits.manyReaders + 1)

@@ -31,7 +31,7 @@ import Testing
         #expect(queue.takeWaiting().isEmpty)
     }
 
-    @Test("events that follow a flush closely wait for the rest of the millisecond, and no longer")
+    @Test("events that closely follow a flush wait for the rest of the millisecond, and no longer")
     func close() {
         var queue = OutputQueue<Socket>()
         _ = queue.add(ann, isReply: false, at: start)
@@ -47,7 +47,7 @@ import Testing
         #expect(queue.add(ann, isReply: false, at: after(2150)) == .atEndOfTurn)
     }
 
-    @Test("a socket with very much to write doesn't wait for more, whether it waited already or not")
+    @Test("a socket with a large backlog doesn't wait for more, whether it was waiting already or not")
     func large() {
         for hasWaited in [false, true] {
             var queue = OutputQueue<Socket>()
@@ -81,7 +81,7 @@ import Testing
         for turn in 0..<20 {
             let now = after(Int64(turn) * 300)
             for socket in busy { _ = queue.add(socket, isReply: false, at: now) }
-            // A quiet one has something every third millisecond only, and goes out at the end of that very turn.
+            // A quiet socket has output only every third millisecond, which is flushed at the end of that very turn.
             if turn % 10 == 5 { _ = queue.add(cleo, isReply: false, at: now) }
             let due = queue.takeDue()
             #expect(due.contains { $0 === cleo } == (turn % 10 == 5))
@@ -90,12 +90,12 @@ import Testing
         }
     }
 
-    @Test("a reply waits for nothing, comes first, and takes the events before it along")
+    @Test("a reply waits for nothing, goes first, and takes earlier events along")
     func replies() {
         var queue = OutputQueue<Socket>()
         for socket in [ann, bob] { _ = queue.add(socket, isReply: false, at: start) }
         queue.flushed(queue.takeDue(), at: start)
-        // What waits of ann's goes out with her reply, before bob's and cleo's.
+        // Ann's queued events go out with her reply, before bob's and cleo's.
         #expect(queue.add(ann, isReply: false, at: after(10)) == .at(after(1000)))
         #expect(queue.add(bob, isReply: false, at: after(10)) == nil)
         #expect(queue.add(cleo, isReply: false, at: after(10)) == .atEndOfTurn)
@@ -108,7 +108,7 @@ import Testing
         #expect(queue.takeWaiting().map(\.name) == ["bob"])
     }
 
-    @Test("a socket that got its reply after an event of the same turn is flushed once")
+    @Test("a socket whose reply follows an event of the same turn is flushed once")
     func once() {
         var queue = OutputQueue<Socket>()
         for socket in [bob, ann] { _ = queue.add(socket, isReply: false, at: start) }
@@ -116,13 +116,13 @@ import Testing
         #expect(queue.takeDue().map(\.name) == ["ann", "bob"])
     }
 
-    @Test("whatever comes in whatever order, each output is flushed within a millisecond of its turn", arguments: 0..<200)
+    @Test("in any order of output, each piece is flushed within a millisecond of its turn", arguments: 0..<200)
     func random(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
         var queue = OutputQueue<Socket>()
         let sockets = (0..<4).map { Socket("\($0)") }
         var (time, timer): (NIODeadline, NIODeadline?) = (start, nil)
-        /// The time of the oldest output of each socket that isn't flushed.
+        /// The time of each socket's oldest unflushed output.
         var oldest: [NIODeadline?] = Array(repeating: nil, count: 4)
 
         func flush(_ flushed: [Socket]) {
@@ -157,7 +157,7 @@ import Testing
         }
     }
 
-    @Test("I18 what single users are told in a delivery is written each time a megabyte waits, and what others share isn't")
+    @Test("I18 a delivery's output for single users is written each time a megabyte is queued, and shared output isn't")
     func told() {
         var told = ToldOutput<Socket>()
         told.note(5 << 20, to: cleo)
@@ -167,7 +167,7 @@ import Testing
             told.isTelling = true
             told.note(100 << 10, to: number.isMultiple(of: 2) ? ann : bob)
             written += told.takeFull().map(\.name)
-            // Each of eleven is 100 KiB.
+            // Eleven of 100 KiB each are more than a megabyte.
             #expect(written.count == (number + 1) / 11 * 11)
         }
         told.note(5 << 20, to: cleo)

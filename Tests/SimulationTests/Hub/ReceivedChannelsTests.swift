@@ -4,7 +4,7 @@ import Testing
 
 @testable import RoostServer
 
-/// How many channels all connections of a user get together.
+/// How many channels all connections of a user receive together.
 @Suite("Received channels")
 struct ReceivedChannelsTests {
     /// The value under test, with room for ten channels of a user.
@@ -36,17 +36,17 @@ struct ReceivedChannelsTests {
 
     private static func id(_ socket: Int) -> ConnectionID { ConnectionID(rawValue: Int64(socket)) }
 
-    @Test("I18 connections that would get too many channels together are turned away, those of other users aren't")
+    @Test("I18 connections that would receive too many channels together are turned away; those of other users aren't")
     func connecting() {
         var subscriptions = Recorder()
         let turnedAway = (1...3).map { subscriptions.connect($0, "ann", channels: 4) }
         #expect(turnedAway == [[], [], [3]])
         #expect(subscriptions.connect(4, "bob", channels: 4) == [])
         #expect(subscriptions.value.received == ["ann": 8, "bob": 4] && subscriptions.value.subscriberCount == 3)
-        // The end of another one makes room.
+        // The end of another connection makes room.
         for socket in [3, 1] { subscriptions.remove(socket) }
         #expect(subscriptions.connect(5, "ann", channels: 4) == [])
-        // The only connection of a user gets all of their channels, and those who are trusted with everything have no limit.
+        // A user's only connection gets all of their channels, and services have no limit.
         #expect(subscriptions.connect(6, "cid", channels: 40) == [])
         let services = (7...9).map { subscriptions.connect($0, "backend", channels: 4, appRole: .service) }
         #expect(services == [[], [], []])
@@ -54,13 +54,13 @@ struct ReceivedChannelsTests {
         #expect(subscriptions.value.received == [:] && subscriptions.value.channels.isEmpty)
     }
 
-    @Test("I18 one connection is turned away where a new channel is too many, and what may not be watched any more isn't")
+    @Test("I18 one connection is turned away if a new channel is too many, and none for a watch without room")
     func joiningAndWatching() {
         var subscriptions = Recorder()
         for socket in 1...2 { _ = subscriptions.connect(socket, "ann", channels: 4) }
         #expect(subscriptions.deliver([.joined("ann", "new", at: 1)]) == [])
         #expect(subscriptions.value.received == ["ann": 10])
-        // What they get as a member can be watched, and counts once.
+        // A channel that they receive as a member can be watched, and counts once.
         _ = subscriptions.deliver([.watching(Self.id(1), "ann", "new", at: 1), .watching(Self.id(1), "ann", "other", at: 1)])
         let watched = (["new", "other"] as [ChannelID]).map { subscriptions.value.isWatched($0, on: Self.id(1)) }
         #expect(watched == [true, false] && subscriptions.value.received == ["ann": 10])
@@ -70,7 +70,7 @@ struct ReceivedChannelsTests {
         #expect(subscriptions.value.received == ["ann": 9])
         _ = subscriptions.deliver([.stoppedWatching(Self.id(1), "ann", "other")])
         #expect(subscriptions.value.received == ["ann": 8])
-        // Of two that have no room for one more, one ends, and the other one has its room.
+        // Of two connections without room for one more channel, one ends, and the other one takes its room.
         _ = subscriptions.deliver([.joined("ann", "fifth", at: 3)])
         let turnedAway = subscriptions.deliver([.joined("ann", "sixth", at: 3)])
         #expect(turnedAway.count == 1 && subscriptions.value.received == ["ann": 6] && subscriptions.value.subscriberCount == 1)
@@ -78,7 +78,7 @@ struct ReceivedChannelsTests {
         #expect(subscriptions.value.received == ["ann": 6] && subscriptions.value.sockets.count == 1)
     }
 
-    @Test("I18 watches that are attached later count too: one for which others have taken the room ends, and its client is told")
+    @Test("I18 watches that are attached later count too: one whose room others have taken ends, and its client is notified")
     func attaching() {
         var subscriptions = Recorder()
         for socket in 1...2 { _ = subscriptions.connect(socket, "ann", channels: 4) }

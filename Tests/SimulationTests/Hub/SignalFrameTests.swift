@@ -5,10 +5,10 @@ import Testing
 
 @testable import RoostServer
 
-/// What a signal says to whom.
+/// The content of a signal, by receiver.
 @Suite("Frames of signals")
 struct SignalFrameTests {
-    @Test("§4 SB-02 who types is told of ten others at most, and of more only if there are more others")
+    @Test("§4 SB-02 a typing user is sent ten others at most, and that there are more only if there are more others")
     func typing() {
         func signal(_ users: [UserID], hasMore: Bool) -> Signal {
             Signal(kind: .typingChanged, channel: "general", typing: TypingUsers(users: users, hasMore: hasMore))
@@ -20,12 +20,12 @@ struct SignalFrameTests {
             #expect(frame.form(for: "ann").bytes == SignalFrame(signal(others + ["bob"], hasMore: hasMore)).bytes)
             #expect(frame.form(for: "bob").bytes == SignalFrame(signal(others + ["ann"], hasMore: hasMore)).bytes)
         }
-        // Of ten, each is told of nine.
+        // Of ten, each is sent nine.
         let ten = SignalFrame(signal(others + ["ann"], hasMore: false))
         #expect(ten.form(for: "ann").bytes == SignalFrame(signal(others, hasMore: false)).bytes)
     }
 
-    @Test("§4 SB-02 the eleventh of eleven who type isn't told that there are more, which are themselves")
+    @Test("§4 SB-02 the eleventh of eleven typing users isn't sent that there are more, which would be themselves")
     func eleventh() {
         var board = SignalBoard()
         let users = (1...11).map { UserID("u\($0)") }

@@ -5,10 +5,10 @@ import Testing
 
 @testable import RoostServer
 
-/// What waits for a client that doesn't read.
+/// The signals queued for a client that doesn't read.
 @Suite("Waiting signals")
 struct SignalQueueTests {
-    @Test("A signal that replaces another for a client who doesn't read says that it isn't all, where it only has what is new")
+    @Test("A signal that replaces another for a client that doesn't read says that it isn't all, if it only has what is new")
     func lostSignals() throws {
         func users(_ version: Int64, isWhole: Bool = true) -> Signal {
             let user = UserSummary(userId: "bob", displayName: "Bob", version: version)
@@ -25,7 +25,7 @@ struct SignalQueueTests {
         #expect(queue.takeAll() == [SignalFrame(watching("ann")).bytes, SignalFrame(users(2, isWhole: false)).bytes])
         queue.put(SignalFrame(users(3)))
         #expect(queue.takeAll() == [SignalFrame(users(3)).bytes])
-        // What makes room for others leaves a word for those who have to ask.
+        // A signal that is dropped to make room leaves a marker for clients that have to ask.
         let half = String(repeating: "x", count: SignalQueue.sizeBytesMax / 2)
         func custom(_ type: String) -> Signal {
             Signal(kind: .custom, channel: "general", sender: "bob", custom: CustomSignal(type: type, metadata: .string(half)))
@@ -34,7 +34,7 @@ struct SignalQueueTests {
         for type in ["a", "b"] { queue.put(SignalFrame(custom(type))) }
         let rest = Signal(kind: .usersChanged, channel: "general", users: UsersChange(users: [], isWhole: false))
         #expect(queue.takeAll() == [SignalFrame(rest).bytes, SignalFrame(custom("b")).bytes])
-        // The same holds for several that are delivered at once.
+        // The same holds for several delivered at once.
         var frames = EventFrames()
         frames.add(watching("ann"), to: .watchers("general"))
         frames.add(watching("bob"), to: .watchers("general"))
@@ -47,7 +47,7 @@ struct SignalQueueTests {
         return Signal(kind: .presenceChanged, channel: ChannelID("channel-\(channel)"), presence: change)
     }
 
-    @Test("§4 of more channels than signals may wait, a client that doesn't read is told of each that it has to ask")
+    @Test("§4 with more channels than signals may wait, a client that doesn't read is notified of each that it has to ask about")
     func manyChannels() {
         let count = 4 * SignalQueue.countMax
         var queue = SignalQueue()
@@ -60,7 +60,7 @@ struct SignalQueueTests {
         for (channel, text) in sent.enumerated() { #expect(text.contains(#""channel":"channel-\#(channel)""#)) }
     }
 
-    @Test("Where a client can't be told any more what it has lost, its connection is to end, and nothing more waits")
+    @Test("If a client can no longer be notified of its losses, its connection is to end, and nothing more is queued")
     func overfull() {
         var queue = SignalQueue()
         var channel = 0

@@ -6,15 +6,15 @@ import Testing
 
 @testable import RoostServer
 
-/// Who receives what, by the value that the hub drives: connections have a name each, and no socket.
+/// Who receives what, by the value that the hub drives. Connections have names, and no sockets.
 @Suite("Subscriptions")
 struct SubscriptionsTests {
     private typealias Action = Subscriptions<String>.Action
 
-    /// A connection with the number of its place among the tests' names.
+    /// The connection whose number is the first byte of its name.
     private static func id(_ socket: String) -> ConnectionID { ConnectionID(rawValue: Int64(socket.utf8.first ?? 0)) }
 
-    /// The value under test, whose actions are returned.
+    /// The value under test. Its actions are returned.
     private struct Recorder {
         var value = Subscriptions<String>()
 
@@ -79,7 +79,9 @@ struct SubscriptionsTests {
         return .send(frame, eventCount: 0, to: socket)
     }
 
-    @Test("ST-10 calls under way at once watch no more than a connection may: it is told of the others, and gets nothing of them")
+    @Test(
+        "ST-10 calls under way at once watch no more than a connection may: it is notified of the others, and gets none of their events"
+    )
     func manyWatched() {
         var subscriptions = Recorder()
         _ = subscriptions.connect("a", "ann", UserStreams(user: 0, channels: [:]))
@@ -90,7 +92,7 @@ struct SubscriptionsTests {
         #expect(subscriptions.value.used(among: [.channel("general"), .channel("c1")]) == [])
     }
 
-    @Test("§4 a member gets a channel's events as a notification, and live while they watch")
+    @Test("§4 a member gets a channel's events as notifications, and live while they watch")
     func watching() {
         var subscriptions = Recorder()
         let event = Self.message(2)
@@ -101,7 +103,7 @@ struct SubscriptionsTests {
         #expect(
             subscriptions.deliver([.watching(Self.id("a"), "ann", "general", at: 2), Self.notice(event)])
                 == [.startedWatching("ann", "general", isShown: true), Self.live(event, to: "a")])
-        // Once more, with the number of members online that the answer had.
+        // Again, with the number of members online from the answer.
         #expect(
             subscriptions.deliver([.watching(Self.id("a"), "ann", "general", at: 2, online: 3)]) == [.answeredOnline(3, "general")])
         #expect(
@@ -109,7 +111,7 @@ struct SubscriptionsTests {
                 == [.stoppedWatching("ann", ["general"], isShown: true), Self.notification(event, to: "a")])
     }
 
-    @Test("I9 a new member gets what comes after, on every device; a former one gets nothing more, watching or not")
+    @Test("I9 a new member gets later events, on every device; a former one gets nothing more, watching or not")
     func membership() {
         var subscriptions = Recorder()
         let event = Self.message(2)
@@ -128,9 +130,7 @@ struct SubscriptionsTests {
         #expect(subscriptions.deliver([.left("ann", "general", at: 3)]) == [], "left twice")
     }
 
-    @Test(
-        "X-37 a user who doesn't share it is online and watches for nobody, on all connections, from that moment on and until they share it again"
-    )
+    @Test("X-37 a user who doesn't share presence isn't shown online or watching, on any connection, until they share it again")
     func invisible() {
         var subscriptions = Recorder()
         let streams = UserStreams(user: 0, channels: ["general": 1])
@@ -140,12 +140,12 @@ struct SubscriptionsTests {
         #expect(
             hidden == [
                 .disappeared("ann"), .wentOffline("ann", ["general"]),
-                // Such a connection is told what happens there all the same, and at each moment.
+                // Such a connection is still sent what happens there, at each moment.
                 .startedWatching("ann", "general", isShown: false), .stoppedWatching("ann", ["general"], isShown: true),
                 .disappeared("ann"), .wentOffline("ann", ["general"]),
             ])
         #expect(subscriptions.deliver([.presenceShared("ann", false)]) == [])
-        // All else goes on, unseen.
+        // Everything else continues, unseen.
         let event = Self.message(2)
         #expect(subscriptions.deliver([Self.notice(event)]).contains(Self.live(event, to: "a")))
         let unseen = UserStreams(user: 0, channels: ["general": 1], sharesPresence: false)
@@ -165,7 +165,7 @@ struct SubscriptionsTests {
             ])
     }
 
-    /// What connections have been given while their users read, in one look or in ten.
+    /// What connections were given while their users read, in one look or in ten.
     private static func readable(_ subscriptions: inout Recorder, _ turns: ClosedRange<Int> = 1...1) -> [String: [ChannelID: Seq]] {
         turns.reduce(into: [:]) { taken, turn in
             for (socket, seqs) in subscriptions.value.takeReadable(turn) { taken[socket, default: [:]].merge(seqs) { max($0, $1) } }
@@ -173,7 +173,7 @@ struct SubscriptionsTests {
     }
 
     @Test(
-        "AM-45 what a connection gets while its user reads is noted, once and up to the newest; nothing before, after, or of others"
+        "AM-45 events given to a connection while its user reads are noted, once and up to the newest; none before, after, or of others"
     )
     func reading() {
         var subscriptions = Recorder()
@@ -189,13 +189,13 @@ struct SubscriptionsTests {
         _ = subscriptions.deliver([Self.notice(Self.message(3)), Self.notice(Self.message(2, changed: 4))])
         #expect(Self.readable(&subscriptions) == ["a": ["general": 4]])
         #expect(Self.readable(&subscriptions).isEmpty)
-        // What couldn't be stored comes once more; what came before the end is read.
+        // A position that couldn't be stored is given again; events before the end are read.
         subscriptions.value.noteReadable(["general": 4], of: Self.id("a"))
         _ = subscriptions.deliver([
             Self.notice(Self.message(5)), .stoppedReading(Self.id("a"), "general"), Self.notice(Self.message(6)),
         ])
         #expect(Self.readable(&subscriptions) == ["a": ["general": 5]])
-        // Marking as unread ends it on all devices, and takes back what wasn't marked; so do leaving and the end of the connection.
+        // Marking as unread ends it on all devices, and drops the positions not taken yet; so do leaving and the end of the connection.
         let actions = subscriptions.deliver([
             .reading(Self.id("a"), "general", since: 1, at: 1), .reading(Self.id("A"), "general", since: 1, at: 1),
             Self.notice(Self.message(7)),
@@ -213,7 +213,7 @@ struct SubscriptionsTests {
         #expect(Self.readable(&subscriptions).isEmpty)
     }
 
-    @Test("AM-45 R23 who may not read a message any more has nothing of it to confirm")
+    @Test("AM-45 R23 a user who may no longer read a message has nothing of it to confirm")
     func hiddenReading() {
         var subscriptions = Recorder()
         _ = subscriptions.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1]))
@@ -223,13 +223,13 @@ struct SubscriptionsTests {
             Self.notice(Self.message(2), Readers(members: .nobody, others: .nobody, roles: [.operator])),
         ])
         #expect(Self.readable(&subscriptions) == ["b": ["general": 2]])
-        // An event without messages goes to every member, and gives nothing to read to one who may not read.
+        // An event without messages goes to every member, and gives nothing to read to a member who may not read.
         let renamed = Event(kind: .channelUpdated, stream: .channel("general"), seq: 3, actor: "bob", rows: Rows())
         _ = subscriptions.deliver([Self.notice(renamed, Readers(members: .nobody, others: .nobody, roles: [.operator]))])
         #expect(Self.readable(&subscriptions) == ["b": ["general": 3]])
     }
 
-    @Test("AM-17 ST-06 a right to read that has ended ends the watch before the next event, which goes to nobody without the right")
+    @Test("AM-17 ST-06 a lost right to read ends the watch before the next event, which goes only to users with the right")
     func readers() {
         var subscriptions = Recorder()
         let event = Self.message(2)
@@ -251,13 +251,13 @@ struct SubscriptionsTests {
         #expect(
             subscriptions.deliver([Self.notice(hidden, operators)])
                 == [Self.notification(hidden.concealing(messagesUpTo: .max), to: "a")])
-        // Changes of a role on two streams come in no order: an older one changes nothing.
+        // Changes of a role on two streams arrive in any order: an older one changes nothing.
         _ = subscriptions.deliver([.role("ann", "general", .operator, at: 3)])
         _ = subscriptions.deliver([.role("ann", "general", .member, at: 1)])
         #expect(subscriptions.deliver([Self.notice(shown, operators)]) == [Self.notification(shown, operators, to: "a")])
     }
 
-    @Test("SB-14 SB-26 a change of a message from before the floor comes without it, and a floor never goes down")
+    @Test("SB-14 SB-26 a change of a message from before the floor is sent without it, and a floor never goes down")
     func floors() {
         var subscriptions = Recorder()
         let edited = Self.message(2, changed: 5)
@@ -287,7 +287,7 @@ struct SubscriptionsTests {
         #expect(subscriptions.deliver([Self.notice(edited)]) == [Self.live(edited.concealing(messagesUpTo: 3), to: "a")])
     }
 
-    @Test("I18 what a connection keeps of channels that are gone, or were left, doesn't grow with them")
+    @Test("I18 what a connection keeps of channels that were deleted or left doesn't grow with them")
     func forgotten() throws {
         var subscriptions = Recorder()
         _ = subscriptions.connect("a", "ann", UserStreams(user: 0))
@@ -302,7 +302,7 @@ struct SubscriptionsTests {
         #expect(subscriber.floors["c9999"] == 1 && subscriber.floors["c9998"] == nil)
     }
 
-    @Test("A connection that ends needs nothing any more, and one that ended before it was connected stays away")
+    @Test("A connection that ends needs nothing more, and one that ended before it was connected stays away")
     func removal() {
         var subscriptions = Recorder()
         _ = subscriptions.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1]))
@@ -322,7 +322,7 @@ struct SubscriptionsTests {
         #expect(subscriptions.value.used(among: [.channel("general"), .user("ann")]) == [])
     }
 
-    @Test("I6 a user who begins to get a channel is told of its past once, and only as long as they don't get it live")
+    @Test("I6 a user who starts to get a channel is sent its past once, and only until they get it live")
     func pastEvents() {
         var subscriptions = Recorder()
         let event = Self.message(2)
@@ -330,7 +330,7 @@ struct SubscriptionsTests {
         let past = EventFrames.Step.catchUp(.member("ann"), "general", Self.everybody, Self.frames(event, Self.everybody))
         #expect(subscriptions.deliver(past) == [Self.notification(event, to: "a")])
         #expect(Self.readable(&subscriptions).isEmpty)
-        // Whoever reads has it to confirm.
+        // A reader has it to confirm.
         _ = subscriptions.deliver([.reading(Self.id("a"), "general", since: 1, at: 1)])
         _ = subscriptions.deliver(past)
         #expect(Self.readable(&subscriptions) == ["a": ["general": 2]])
@@ -343,9 +343,7 @@ struct SubscriptionsTests {
         #expect(subscriptions.deliver(closed) == [])
     }
 
-    @Test(
-        "ST-08 ST-13 I9 a non-member who may not read what they catch up with stops watching, and doesn't begin when they have caught up"
-    )
+    @Test("ST-08 ST-13 I9 a non-member who may not read the events they catch up with stops watching, and doesn't start after them")
     func endsCatchingUp() {
         var subscriptions = Recorder()
         let event = Self.message(2)
@@ -366,7 +364,7 @@ struct SubscriptionsTests {
         #expect(subscriptions.deliver([Self.notice(event)]) == [Self.live(event, to: "b")])
     }
 
-    @Test("A reply goes to its connection alone, before the welcome too; changes of access are shown to every connection")
+    @Test("A reply goes to its connection alone, even before the welcome; changes of access are shown to every connection")
     func repliesAndAccess() {
         var subscriptions = Recorder()
         subscriptions.value.add("a", as: Self.id("a"))
@@ -388,7 +386,7 @@ struct SubscriptionsTests {
         Set(actions.compactMap { if case .signal(_, let socket) = $0 { socket } else { nil } })
     }
 
-    /// ann owns `general`, oda is an operator, bob and cid are members; cid, and wes who isn't a member, watch. dan is a stranger.
+    /// ann owns `general`, oda is an operator, bob and cid are members; cid and wes, a non-member, watch. dan is a stranger.
     private func audience() -> Recorder {
         var subscriptions = Recorder()
         for (socket, user, role) in [
@@ -429,7 +427,7 @@ struct SubscriptionsTests {
         #expect(reached(.watchers("general", Self.everybody)) == [])
     }
 
-    @Test("ST-13 I9 whoever watches gets signals from the answer on, before events that take a while, as far as they may")
+    @Test("ST-13 I9 a watcher gets signals from the answer on, before events that take a while, as far as they may")
     func signalsBeforeEvents() {
         var subscriptions = audience()
         func reached(_ readers: Readers) -> [String] {
@@ -444,16 +442,16 @@ struct SubscriptionsTests {
         #expect(reached(Self.everybody) == ["c", "w"])
     }
 
-    @Test("I9 I10 a signal goes to nobody who may not read, by the last event or by what it says itself, and ends no watch")
+    @Test("I9 I10 a signal goes to no user who may not read, by the last event or by the signal itself, and ends no watch")
     func signalsAndReaders() {
         var subscriptions = audience()
         let membersOnly = Readers(others: .nobody)
-        // The right of those who aren't members has ended without an event.
+        // The right of non-members has ended without an event.
         #expect(Self.reached(subscriptions.deliver([.signal(Self.signal(), .watchers("general", membersOnly))])) == ["c"])
         #expect(
             Self.reached(subscriptions.deliver([.signal(Self.signal(), .channel("general", membersOnly))])) == ["a", "o", "b", "c"])
         #expect(Self.reached(subscriptions.deliver([.signal(Self.signal(), .watchers("general", Self.everybody))])) == ["c", "w"])
-        // An event took the right from ordinary members: an older signal doesn't give it back.
+        // An event took the right from ordinary members: an older signal doesn't restore it.
         _ = subscriptions.deliver([
             Self.notice(Self.message(2), Readers(members: .moderator, others: .user, roles: [.owner, .operator]))
         ])
@@ -461,7 +459,7 @@ struct SubscriptionsTests {
             Self.reached(subscriptions.deliver([.signal(Self.signal(), .channel("general", Self.everybody))])) == ["a", "o", "w"])
     }
 
-    @Test("§4 SB-02 nobody is told that they type themselves, on any of their connections; the others are")
+    @Test("§4 SB-02 no user is sent that they type themselves, on any of their connections; the others are")
     func ownTyping() {
         var subscriptions = audience()
         _ = subscriptions.connect("e", "bob", UserStreams(user: 0, channels: ["general": 1]))
@@ -484,7 +482,7 @@ struct SubscriptionsTests {
                 ].mapValues(\.bytes))
     }
 
-    @Test("Of several signals of one kind and sender that are delivered together only the newest goes out; events keep their order")
+    @Test("Of several signals of one kind and sender that are delivered together only the newest is sent; events keep their order")
     func mergedSignals() {
         var subscriptions = audience()
         let event = Self.message(2)

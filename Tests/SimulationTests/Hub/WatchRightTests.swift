@@ -5,7 +5,7 @@ import Testing
 
 @testable import RoostServer
 
-/// What a member gets who may watch a channel and not read it, and for how long.
+/// What a member gets who may watch a channel but not read it, and for how long.
 @Suite("Watching without reading")
 struct WatchRightTests {
     private static let operators = Readers(members: .moderator, others: .nobody, roles: [.operator])
@@ -60,9 +60,9 @@ struct WatchRightTests {
         return deliver(kinds.map { .signal(Signal(kind: $0, channel: "general"), audience) })
     }
 
-    @Test("ST-05 I9 they go on watching whatever the first event is, and get no messages")
+    @Test("ST-05 I9 they continue to watch whatever the first event is, and get no messages")
     mutating func staysWatching() {
-        // Others read and watch by the last event: everybody is checked again.
+        // Others read and watch by the last event: everyone is checked again.
         let more = Readers(
             members: .moderator, others: .nobody, roles: [.operator, "reader"], watchRoles: ["guide", .operator, "usher"])
         let got = deliver([
@@ -71,7 +71,7 @@ struct WatchRightTests {
         #expect(got == ["live", "live", "live"])
     }
 
-    @Test("ST-05 I9 they get the signals that tell nothing of messages, unless the right to watch has ended without an event")
+    @Test("ST-05 I9 they get the signals that reveal nothing of messages, unless the right to watch has ended without an event")
     mutating func signals() {
         _ = deliver([event(2, Self.guides)])
         let others = Readers(members: .moderator, others: .moderator, roles: [.operator], watchRoles: ["guide", .operator])
@@ -89,7 +89,7 @@ struct WatchRightTests {
         #expect(withoutWatch == [])
     }
 
-    @Test("ST-05 I9 the watch ends before the next event once they may not watch, by the rules or by another role")
+    @Test("ST-05 I9 the watch ends before the next event once they may no longer watch, by the rules or by another role")
     mutating func ends() {
         let byRules = deliver([event(2, Self.operators, hasMessage: true)])
         #expect(byRules == ["unwatched", "notification"])
@@ -98,7 +98,7 @@ struct WatchRightTests {
         #expect(byRole == ["unwatched", "notification"])
     }
 
-    @Test("ST-05 I9 a watch that begins behind the event which ended the right gets no signals, and ends before the next event")
+    @Test("ST-05 I9 a watch that begins after the event that ended the right gets no signals, and ends before the next event")
     mutating func beginsTooLate() {
         let late = deliver([
             .stoppedWatching(gus, "gus", "general"), event(2, Self.operators), .watching(gus, "gus", "general", at: 1),
@@ -110,7 +110,7 @@ struct WatchRightTests {
         #expect(next == ["unwatched", "notification"])
     }
 
-    @Test("ST-05 I9 a watch that is allowed by rules which are newer than the last event outlasts another role that may watch too")
+    @Test("ST-05 I9 a watch allowed by rules newer than the last event outlasts another role that may watch too")
     mutating func newerRules() {
         let helpers = Readers(
             members: .moderator, others: .nobody, roles: [.operator], watchRoles: ["guide", "helper", .operator])
@@ -121,7 +121,7 @@ struct WatchRightTests {
         #expect(got == ["live"])
     }
 
-    @Test("ST-05 I10 whoever begins to watch and may read by now gets the signals of readers before the channel's next event")
+    @Test("ST-05 I10 a user who starts to watch and may read by now gets the signals of readers before the channel's next event")
     mutating func readsByNow() {
         let readers = Readers(members: .moderator, others: .nobody, roles: ["guide", .operator])
         _ = deliver([
@@ -130,14 +130,14 @@ struct WatchRightTests {
         ])
         let told = signals(to: .watchers("general", readers))
         #expect(told.count == 6)
-        // One that says otherwise is for nobody else.
+        // A signal with an audience of operators only still isn't for them.
         let others = signals(to: .watchers("general", Self.operators))
         #expect(others == [])
         let next = deliver([event(3, readers, hasMessage: true)])
         #expect(next == ["live message"])
     }
 
-    @Test("ST-05 I9 another role is judged by its own event: what it may do can have changed since the event before")
+    @Test("ST-05 I9 another role is judged by its own event: its rights may have changed since the event before")
     mutating func newerRoles() {
         let helpers = Readers(
             members: .moderator, others: .nobody, roles: [.operator], watchRoles: ["guide", "helper", .operator])
@@ -147,7 +147,7 @@ struct WatchRightTests {
         #expect(lost == ["unwatched", "notification"])
     }
 
-    @Test("ST-05 whoever may read by their role and not watch gets the messages as a member who doesn't watch")
+    @Test("ST-05 a user whose role may read and not watch gets the messages as a member who doesn't watch")
     mutating func readsWithoutWatching() {
         let readers = Readers(members: .moderator, others: .nobody, roles: ["guide"], watchRoles: [.operator])
         let got = deliver([event(2, readers, hasMessage: true)])

@@ -4,23 +4,23 @@ import Testing
 
 @testable import RoostServer
 
-/// How sockets come to a channel whose events the node has yet to get, step by step.
+/// How sockets attach to a channel whose events the node has yet to get, step by step.
 @Suite("Attaching to a relay")
 struct AttachingTests {
-    /// A relay that is handed one thing after another, each with time enough to ask for what is missing.
+    /// A relay that is given one input after another, each with time enough to request missing events.
     private struct Node {
         let channel: ChannelID = "c"
         var stream: StreamID { .channel(channel) }
         private var relay = Relay()
         private var time: Relay.Time = 0
 
-        /// The node of somebody's connection in the channel, which is brought up to a seq.
+        /// A node with zoe's connection in the channel, which is brought up to a seq.
         init(at seq: Seq) {
             connect(1, "zoe", UserStreams(user: 5, channels: [channel: seq]))
             hand(.opened([stream: seq]))
         }
 
-        /// The items of ann's own stream after 4: she has joined the channel at 5, and hidden it at 9, where the row stands now.
+        /// The items of ann's own stream after 4: she has joined the channel at 5, and hidden it at 9, where the row is now.
         var annsItems: [StreamItem] {
             let joined = [StreamItem.Place(channel: channel, seq: 36)]
             return [
@@ -64,9 +64,9 @@ struct AttachingTests {
             hand(.received([StreamItem(stream: .user(user), after: userSeq - 1, seq: userSeq, joined: joined, json: [])]))
         }
 
-        /// The items that the feed was missing.
+        /// Hands over the item that the feed was missing.
         ///
-        /// - Parameter head: Where the stream is; nil for where the item brings it.
+        /// - Parameter head: The head of the stream; nil for the item's end.
         mutating func fetch(
             _ item: StreamItem, hasMore: Bool = false, head: Seq? = nil
         ) -> (steps: [Relay.Step], requests: [Relay.Request]) {
@@ -76,7 +76,7 @@ struct AttachingTests {
                     .init(items: [item], seq: item.seq, hasMore: hasMore, head: head ?? item.seq)))
         }
 
-        /// The items that the feed of a user's own stream was missing.
+        /// Hands over the items that the feed of a user's own stream was missing.
         mutating func fetch(_ items: [StreamItem], of user: UserID, after: Seq) -> (steps: [Relay.Step], requests: [Relay.Request])
         {
             hand(
@@ -85,7 +85,7 @@ struct AttachingTests {
                     .init(items: items, seq: items.last?.seq ?? after, hasMore: false, head: items.last?.seq ?? after)))
         }
 
-        /// The items that the receiver catching up was missing.
+        /// Hands over the item that the receiver catching up was missing.
         mutating func fetchForNewcomer(
             _ item: StreamItem, hasMore: Bool = false
         ) -> (steps: [Relay.Step], requests: [Relay.Request]) {
@@ -96,7 +96,7 @@ struct AttachingTests {
                     .init(items: [item], seq: item.seq, hasMore: hasMore, head: item.seq)))
         }
 
-        /// The database has nothing newer than a seq for the receiver catching up.
+        /// Reports that the database has nothing newer than a seq for the receiver catching up.
         mutating func fetchNothing(after seq: Seq) -> (steps: [Relay.Step], requests: [Relay.Request]) {
             let token = relay.feeds[stream]?.catchUps.keys.first ?? 0
             return hand(
@@ -105,7 +105,7 @@ struct AttachingTests {
                     .init(items: [], seq: seq, hasMore: false, head: seq)))
         }
 
-        /// The streams of a user whose connection waits for them to be read again.
+        /// Hands over the streams of a user whose connection waits for them to be read again.
         mutating func readStreams(_ streams: UserStreams) -> (steps: [Relay.Step], requests: [Relay.Request]) {
             hand(.streamsRead(relay.connects.keys.first ?? 0, streams))
         }
@@ -123,7 +123,7 @@ struct AttachingTests {
         if case .answer(.socket(let socket, _)) = step { socket.connection.rawValue == number } else { false }
     }
 
-    /// What steps tell of watches, of the past and of the channel's end.
+    /// What steps report about watches, the past and the channel's end.
     private func tellings(_ steps: [Relay.Step]) -> [String] {
         steps.compactMap { step -> String? in
             switch step {
@@ -136,26 +136,26 @@ struct AttachingTests {
         }
     }
 
-    /// After which seqs something is read for newcomers.
+    /// The seqs after which events are read for newcomers.
     private func fetches(_ requests: [Relay.Request]) -> [Seq] {
         requests.compactMap { if case .fetch(let fetch) = $0, fetch.purpose != .gap { fetch.after } else { nil } }
     }
 
-    /// What is read, and whom it tells as gone.
+    /// Which leavers each read is to report.
     private func leavers(_ requests: [Relay.Request]) -> [MissedEvents.Leavers] {
         requests.compactMap { if case .fetch(let fetch) = $0 { fetch.leavers } else { nil } }
     }
 
-    @Test("I6 a connection that needs what another node committed for its user and nobody announced has it fetched at once")
+    @Test("I6 unannounced commits of another node for a connection's user are fetched at once if the connection needs them")
     func unannounced() {
         var node = Node(at: 10)
-        // Ben has joined something by another node, and connects once more.
+        // Ben has joined a channel through another node, and connects again.
         node.connect(3, "ben", UserStreams(user: 5))
         node.connect(4, "ben", UserStreams(user: 7))
         #expect(node.isFetching(.user("ben")))
     }
 
-    @Test("I6 a connection that needs a channel's events that nobody announced has them fetched at once, and is welcomed with them")
+    @Test("I6 unannounced events of a channel that a connection needs are fetched at once, and it is welcomed with them")
     func unannouncedInChannel() {
         var node = Node(at: 10)
         node.connect(4, "ben", UserStreams(user: 7, channels: [node.channel: 12]))
@@ -163,13 +163,13 @@ struct AttachingTests {
         node.hand(.tick)
         #expect(node.isFetching(node.stream))
         #expect(node.fetch(node.item(10, 12)).steps.contains { isAnswer($0, to: 4) })
-        // What is there already is fetched for nobody.
+        // Events that the node already has are fetched for no connection.
         node.connect(5, "dan", UserStreams(user: 3, channels: [node.channel: 12]))
         node.hand(.tick)
         #expect(!node.isFetching(node.stream))
     }
 
-    @Test("I18 while the database doesn't answer two comparisons wait at most, and all streams are compared once it does")
+    @Test("I18 while the database doesn't answer, at most two comparisons wait, and all streams are compared once it does")
     func silentDatabase() {
         var relay = Relay()
         let streams = (0..<3000).map { StreamID.channel(ChannelID("c\($0)")) }
@@ -182,7 +182,7 @@ struct AttachingTests {
             relay.handle(.tick, at: time)
             for case .readHeads(let part) in relay.takeOutput().requests { waiting.append(part) }
             #expect(waiting.count <= 2)
-            // A failure takes a while. It is back for the last seconds.
+            // A failure takes a while. The database is back for the last seconds.
             guard time % 300 == 0, !waiting.isEmpty else { continue }
             let part = waiting.removeFirst()
             guard time > 50_000 else {
@@ -195,7 +195,7 @@ struct AttachingTests {
         #expect(compared == Set(streams))
     }
 
-    @Test("I3 I9 one who waits to be attached behind another gets their own events before the reply")
+    @Test("I3 I9 a connection that waits to be attached behind another gets its own events before the reply")
     func answersOfWhoIsParked() {
         // Bob's connection needs the channel from 122 on, and ann has joined at 123.
         var node = Node(at: 120)
@@ -203,7 +203,7 @@ struct AttachingTests {
         node.connect(3, "bob", UserStreams(user: 5, channels: [node.channel: 122]))
         node.join("ann", at: 123, userSeq: 6)
 
-        // She sends: 124, which comes here in one with her joining.
+        // She sends: 124, which arrives here together with her joining.
         #expect(node.commit([node.item(123, 124)], by: "ann", 2, callerSeq: 6).isEmpty)
         let first = node.fetch(node.item(120, 124, left: [.init(user: "ann", seq: 123)])).steps
         #expect(first.contains { if case .attach = $0 { true } else { false } }, "bob is attached, and ann's reply waits")
@@ -218,10 +218,9 @@ struct AttachingTests {
         #expect(kinds == ["past 124", "joined ann", "answer"])
     }
 
-    @Test(
-        "I9 a joining that is read at a later place, since its row has changed meanwhile, comes before the reply that relied on it")
+    @Test("I9 a joining that is read at a later place, since its row has changed, comes before the reply that relied on it")
     func joiningThatMoved() {
-        // Ann has joined on another node, at 5 of her own stream, which nobody told here.
+        // Ann has joined on another node, at 5 of her own stream, which wasn't announced here.
         var node = Node(at: 60)
         node.connect(2, "ann", UserStreams(user: 4))
         let early = node.commit([node.item(60, 61)], by: "ann", 2, callerSeq: 5)
@@ -236,7 +235,7 @@ struct AttachingTests {
         if let past, let answer { #expect(past < answer) }
     }
 
-    @Test("I6 a connection that was read before a joining moved begins only when the joining is there, and gets nothing twice")
+    @Test("I6 a connection that was read before a joining moved begins only once the joining is there, and gets nothing twice")
     func connectionBeforeAJoiningThatMoved() {
         var node = Node(at: 60)
         node.connect(2, "ann", UserStreams(user: 4))
@@ -250,10 +249,10 @@ struct AttachingTests {
     }
 
     @Test(
-        "ST-01 I9 a watch that was asked for after joining outlives an event that tells of an earlier leaving",
+        "ST-01 I9 a watch that was requested after joining outlives an event that reports an earlier leaving",
         arguments: [123, 124] as [Seq])
     func watchBehindAJoining(leftSeq: Seq) {
-        // Ann joins at 123, and watches at once. Both wait for the node to come there.
+        // Ann joins at 123, and watches at once. Both wait for the node to get there.
         var node = Node(at: 120)
         node.connect(2, "ann", UserStreams(user: 5))
         node.join("ann", at: 123, userSeq: 6)
@@ -270,11 +269,11 @@ struct AttachingTests {
         #expect(watchesOn == (leftSeq == 123))
     }
 
-    @Test("ST-01 I21 a watch of a stream that the database doesn't have so far is made after three reads in vain")
+    @Test("ST-01 I21 a watch of a stream that the database doesn't have yet is made after three vain reads")
     func positionAheadOfTheDatabase() {
         var node = Node(at: 10)
         node.connect(2, "ann", UserStreams(user: 5))
-        // The highest position that a packet can have, which nobody has committed.
+        // The highest position that a packet can have, which was never committed.
         node.hand(.received([node.item(10, Limits.seqMax)]))
         let connection = ConnectionID(rawValue: 2)
         let watch = Notice.watching(connection, "ann", node.channel, at: 12)
@@ -286,11 +285,11 @@ struct AttachingTests {
         #expect(last.steps.contains { if case .attachWatcher(connection, node.channel) = $0 { true } else { false } })
     }
 
-    @Test("I6 I18 a connection of a user whose stream is ahead of the database is welcomed after three reads in vain")
+    @Test("I6 I18 a connection of a user whose stream is ahead of the database is welcomed after three vain reads")
     func userAheadOfTheDatabase() {
         var node = Node(at: 10)
         node.connect(2, "ann", UserStreams(user: 5))
-        // Ann has come to 9 here. Then the database went back to 7, where her second connection reads her streams.
+        // Ann is at 9 here. Then the database went back to 7, where her second connection reads her streams.
         node.hand(.received([5, 6, 7, 8].map { StreamItem(stream: .user("ann"), after: $0, seq: $0 + 1, json: []) }))
         let begun = node.connect(3, "ann", UserStreams(user: 7))
         #expect(!begun.contains { isAnswer($0, to: 3) })
@@ -304,9 +303,9 @@ struct AttachingTests {
         #expect(last.steps.contains { isAnswer($0, to: 3) })
     }
 
-    @Test("I6 a connection that waits behind its user's joining goes on after what that has brought it, once the user has left")
+    @Test("I6 a connection that waits behind its user's joining continues after its events, once the user has left")
     func connectionBehindAMember() {
-        // Ann joins at 50, and connects once more when the channel is at 53.
+        // Ann joins at 50, and connects again when the channel is at 53.
         var node = Node(at: 49)
         node.connect(2, "ann", UserStreams(user: 9))
         node.join("ann", at: 50, userSeq: 10)
@@ -323,10 +322,9 @@ struct AttachingTests {
     }
 
     @Test(
-        "I9 I18 a page tells who is gone once: nobody is attached between two pages by a membership that ended, and the one after it holds"
-    )
+        "I9 I18 a page reports leavers once: between two pages no ended membership attaches anyone, and the next membership holds")
     func endedBetweenPages() {
-        // Ann joined at 50, left at 60 and came back at 70. The node is at 20, and hears of the first joining only.
+        // Ann joined at 50, left at 60 and came back at 70. The node is at 20, and learns only of the first joining.
         var node = Node(at: 20)
         node.connect(2, "ann", UserStreams(user: 5))
         node.join("ann", at: 50, userSeq: 6)
@@ -335,13 +333,13 @@ struct AttachingTests {
         let leaving = first.steps.contains { if case .change(.left("ann", _, 40)) = $0 { true } else { false } }
         #expect(leaving)
         #expect(leavers(first.requests) == [.joinedAfter(80)])
-        // Nor by a connection that was read before the leaving, at the very place where the node is.
+        // Nor does a connection that was read before the leaving, at the node's very place.
         let connecting = node.connect(3, "ann", UserStreams(user: 6, channels: [node.channel: 40]))
         let begun = connecting.compactMap { if case .change(.connected(_, _, let streams)) = $0 { streams.channels } else { nil } }
         let isBegun = connecting.contains { if case .attach = $0 { true } else { false } }
         #expect(begun == [[:]] && !isBegun)
 
-        // The second page says nothing of her, and ends where she had joined.
+        // The second page doesn't mention her, and ends where she had joined.
         let second = node.fetch(node.item(40, 50), hasMore: true, head: 80).steps
         let isAttached = second.contains { if case .change(.joined) = $0 { true } else { false } }
         #expect(!isAttached && node.parked == [])
@@ -356,7 +354,7 @@ struct AttachingTests {
     }
 
     @Test(
-        "ST-06 I6 whoever watches gets the channel's end and watches no more, also while the node is behind the watch or ahead of it",
+        "ST-06 I6 a watcher gets the channel's end and watches no more, even if the node is behind the watch or ahead of it",
         arguments: [13, 7] as [Seq])
     func deletedBeforeAttached(watchedSeq: Seq) {
         var node = Node(at: 10)
@@ -364,7 +362,7 @@ struct AttachingTests {
         let watch = Notice.watching(ConnectionID(rawValue: 2), "ann", node.channel, at: watchedSeq)
         let begun = node.commit([], [watch], by: "ann", 2, callerSeq: 5)
         #expect(tellings(begun) == ["ann watches"])
-        // She asks once more, which waits behind that. Her connection gets one end: after that it doesn't watch any more.
+        // She asks again, which waits behind that. Her connection gets one end: after that it no longer watches.
         let again = node.commit([], [watch], by: "ann", 2, callerSeq: 5)
         #expect(tellings(again) == ["ann watches"])
         // Another node deletes the channel.
@@ -384,13 +382,13 @@ struct AttachingTests {
         #expect(node.parked == [12, 11])
         let watch = Notice.watching(ConnectionID(rawValue: 2), "ann", node.channel, at: 12)
         _ = node.commit([], [watch], by: "ann", 2, callerSeq: 6)
-        // What is read tells of ann's joining, and that ben has left since.
+        // The read reports ann's joining, and that ben has left since.
         let left = [StreamItem.Leaving(user: "ann", seq: 12), StreamItem.Leaving(user: "ben", seq: 13)]
         let ended = node.fetch(node.item(10, 14, left: left, isDestroyed: true)).steps
         #expect(tellings(ended) == ["ann watches", "ann gets 14", "ann stopped", "destroyed"])
     }
 
-    @Test("ST-01 I6 a watch that was catching up ends with the leaving: what its connection had as a member's isn't sent once more")
+    @Test("ST-01 I6 a watch that was catching up ends with the leaving: what its connection got as a member's isn't sent again")
     func watchThatALeavingEnds() {
         // Ann is a member, has all up to 110, and watches from 100 on: that is long ago for her node.
         var node = Node(at: 99)
@@ -401,13 +399,13 @@ struct AttachingTests {
         // She leaves before the events in between are read.
         let leaving = node.hand(.received([node.item(110, 111, left: [.init(user: "ann", seq: 111)])])).steps
         #expect(leaving.contains { if case .change(.left("ann", _, 111)) = $0 { true } else { false } })
-        // Nothing is read for her any more, also of a watch that was committed before the leaving and comes here after it.
+        // Nothing more is read for her, even for a watch that was committed before the leaving and arrives here after it.
         #expect(node.fetchForNewcomer(node.item(100, 110)).steps.isEmpty)
         let late = Notice.watching(ConnectionID(rawValue: 2), "ann", node.channel, at: 110)
         let steps = node.commit([], [late], by: "ann", 2, callerSeq: 5)
         #expect(steps.contains { isAnswer($0, to: 2) })
         #expect(!steps.contains { if case .change(.watching) = $0 { true } else { false } })
-        // Her connection was told with the answer that it watches, and doesn't count as a watcher for ever.
+        // The answer said that her connection watches; it must not count as a watcher for ever.
         let ends = steps.lastIndex { if case .change(.stoppedWatching) = $0 { true } else { false } }
         let begins = steps.lastIndex { if case .watches = $0 { true } else { false } }
         #expect((ends ?? -1) > (begins ?? .max))

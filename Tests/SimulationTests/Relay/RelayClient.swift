@@ -3,30 +3,30 @@ import RoostCore
 
 @testable import RoostServer
 
-/// A client as strict as can be: it resumes once after connecting, and from then on takes it for a fault of the node when an event doesn't follow.
+/// The strictest possible client: it resumes once after connecting, and from then on any event that doesn't follow is a fault of the node.
 struct RelayClient {
     let user: UserID
-    /// The user's floors when the client began to connect.
+    /// The user's floors when the client started to connect.
     let floors: [ChannelID: Seq]
     /// Nil until the resume is answered; events are held until then.
     private(set) var positions: [StreamID: Seq]?
     private var held: [StreamItem] = []
     private(set) var faults: [String] = []
-    /// The newest event of each stream that came on this connection.
+    /// The newest event of each stream that arrived on this connection.
     private var received: [StreamID: Seq] = [:]
 
-    /// A call that waits for its answer: its channel, its events, and where it begins to watch.
+    /// A call that waits for its answer: its channel, its events, and where it starts to watch.
     struct Call {
         let channel: ChannelID?
         let items: [StreamItem]
         var watches: Seq?
         var endsWatching = false
-        /// The user's membership period in the channel, by its first seq; 0 for none. A reply is held against its events if it still is this
-        /// one.
+        /// The user's membership period in the channel, by its first seq; 0 for none. A reply is checked against its events if the period is
+        /// still this one.
         var membershipPeriod: Seq = 0
     }
     private(set) var calls: [Int: Call] = [:]
-    /// Channels whose events it may get without being a member, those whose events have to be marked, and how far it has them.
+    /// Channels whose events it may get as a non-member, those whose events have to be marked, and how far it has them.
     private var mayGet: Set<ChannelID> = []
     private var watching: Set<ChannelID> = []
     private(set) var watchPositions: [ChannelID: Seq] = [:]
@@ -57,13 +57,13 @@ struct RelayClient {
 
     mutating func watches(_ channel: ChannelID, from seq: Seq, after call: Int) { calls[call]?.watches = seq }
 
-    /// From here on nothing is expected; until the answer comes, something may still come.
+    /// From here on no event is expected; until the answer, some may still arrive.
     mutating func unwatches(_ channel: ChannelID, after call: Int) {
         calls[call]?.endsWatching = true
         expectNothing(of: channel)
     }
 
-    /// The user has left, which ends watching too: from here on nothing may come.
+    /// The user has left, which ends watching too: from here on no event may arrive.
     mutating func leaves(_ channel: ChannelID) {
         mayGet.remove(channel)
         repeated.remove(channel)
@@ -141,8 +141,8 @@ struct RelayClient {
         if parts[0] == "-" {
             positions?[stream] = nil
         } else if positions?[stream] ?? -1 < joinedSeq {
-            // A membership period that began after the client's position is another one. What a watcher got since is not missing: while what came
-            // since the joining is brought to the member again, newer events still come to the watcher.
+            // A membership period that began after the client's position is another one. Events that a watcher got since aren't missing: while
+            // those since the joining are sent to the member again, newer ones still go to the watcher.
             positions?[stream] = mayGet.contains(ChannelID(String(parts[3]))) ? max(head, received[stream] ?? 0) : head
         }
     }

@@ -29,7 +29,7 @@ struct RelayDatabase {
     private var profileSeqs: [UserID: Seq] = [:]
     /// Each channel's messages: their seqs, and those of their newest changes.
     private var messages: [ChannelID: [(seq: Seq, changeSeq: Seq)]] = [:]
-    /// For each membership the seqs of the channel between which it held, and the floor with which it began: what a checker asks.
+    /// For each membership, the channel's seqs between which it held, and its initial floor: what a checker needs.
     private var membershipPeriods: [Key: [(from: Seq, to: Seq?, floor: Seq)]] = [:]
 
     func head(_ stream: StreamID) -> Seq { heads[stream] ?? 0 }
@@ -53,7 +53,7 @@ struct RelayDatabase {
         membershipPeriods[Key(user: user, channel: channel)]?.last { $0.from < seq }?.floor ?? 0
     }
 
-    /// Where a membership stands in its user's stream: what a rule learns of it.
+    /// A membership's place in its user's stream, as a rule sees it.
     func callerSeq(of user: UserID?, in channel: ChannelID?) -> Seq {
         guard let user, let channel else { return 0 }
         return memberships[Key(user: user, channel: channel)]?.userSeq ?? 0
@@ -74,7 +74,7 @@ struct RelayDatabase {
         return streams
     }
 
-    // MARK: Changes, each with the items that it tells
+    // MARK: Changes, each with its items
 
     mutating func send(to channel: ChannelID) -> [StreamItem] {
         let seq = advance(.channel(channel))
@@ -82,7 +82,7 @@ struct RelayDatabase {
         return [plain(.channel(channel), after: seq - 1, seq: seq)]
     }
 
-    /// A message changes, so many before the newest: an event that holds a message older than itself.
+    /// A message changes, the one `back` before the newest: an event with a message older than itself.
     mutating func edit(in channel: ChannelID, back: Int) -> [StreamItem] {
         guard let held = messages[channel], let index = held.indices.dropLast(back).last else { return [] }
         let seq = advance(.channel(channel))
@@ -90,7 +90,7 @@ struct RelayDatabase {
         return [old([held[index].seq], of: .channel(channel), after: seq - 1, seq: seq)]
     }
 
-    /// A member hides what there is of a channel: a change on the user's stream.
+    /// A member hides a channel's messages so far: a change on the user's stream.
     mutating func hide(_ channel: ChannelID, from user: UserID) -> [StreamItem] {
         let key = Key(user: user, channel: channel)
         guard isMember(user, of: channel) else { return [] }
@@ -101,7 +101,7 @@ struct RelayDatabase {
         return [item(of: key, since: seq - 1, after: seq - 1, seq: seq)]
     }
 
-    /// A read position moves on: a change of a membership on the user's stream that no member of the channel learns of.
+    /// A read position advances: a change of a membership on the user's stream that isn't sent to the channel's members.
     mutating func read(_ user: UserID, in channel: ChannelID) -> [StreamItem] {
         let key = Key(user: user, channel: channel)
         guard isMember(user, of: channel) else { return [] }
@@ -116,7 +116,7 @@ struct RelayDatabase {
         return [plain(.user(user), after: seq - 1, seq: seq)]
     }
 
-    /// - Parameter hidesHistory: What was before a joining is hidden from the newcomer.
+    /// - Parameter hidesHistory: Whether earlier messages are hidden from the new member.
     mutating func setMember(
         _ user: UserID, of channel: ChannelID, _ isMember: Bool, hidesHistory: Bool = false
     ) -> [StreamItem] {
@@ -156,7 +156,7 @@ struct RelayDatabase {
 
     // MARK: Items
 
-    /// Everybody may read, those who watch too.
+    /// Everyone may read, watchers too.
     private static let readers = Readers(others: .user)
 
     private func plain(_ stream: StreamID, after: Seq, seq: Seq, membership: String? = nil) -> StreamItem {
@@ -172,7 +172,7 @@ struct RelayDatabase {
             json: RelayFrame.members(stream: stream, after: after, seq: seq, messages: messages))
     }
 
-    // MARK: What was missed
+    // MARK: Missed events
 
     func missed(of stream: StreamID, after: Seq, limit: Int, telling leavers: MissedEvents.Leavers) -> Relay.Fetched {
         switch stream {

@@ -7,7 +7,7 @@ import RoostTestSupport
 
 /// An event as a connection of a relay's simulation gets it, read back from the bytes of the frame.
 ///
-/// The simulation's events are as short as they can be, so that thousands can be read by looking for the few members that count.
+/// The simulation's events are as short as possible: thousands are parsed by searching for the few members that matter.
 struct RelayFrame {
     let isWatching: Bool
     /// With the messages that the connection was given, of which the oldest is named.
@@ -48,7 +48,7 @@ struct RelayFrame {
             isConcealable: true)
     }
 
-    /// Looks for members one after another.
+    /// Searches for members one after another.
     private struct Scan {
         let bytes: [UInt8]
         var place = 0
@@ -71,7 +71,7 @@ struct RelayFrame {
             return String(decoding: bytes[start..<end], as: UTF8.self)
         }
 
-        /// Moves behind a key, if it is there.
+        /// Moves past a key, if it is present.
         private mutating func skip(to key: StaticString) -> Bool {
             let length = key.utf8CodeUnitCount
             guard bytes.count >= length else { return false }

@@ -6,12 +6,12 @@ import Testing
 
 @testable import RoostServer
 
-/// The order that a node makes out of what it commits and what the bus brings.
+/// The order that a node makes of its own commits and the bus's events.
 @Suite("Relay")
 struct RelayTests {
     static let seeds = Seeds.first(120)
 
-    @Test("I3 I6 I9 I10 whatever bus, database and nodes do, clients see one order without holes", arguments: seeds)
+    @Test("I3 I6 I9 I10 whatever bus, database and nodes do, clients see one order without gaps", arguments: seeds)
     func simulation(seed: UInt64) {
         let world = RelayWorld(seed: seed)
         world.live(steps: 1500)
@@ -28,7 +28,7 @@ struct RelayTests {
         #expect(world.faultsFound == [], "ROOST_TEST_SEED=\(seed)")
     }
 
-    @Test("I3 I6 I9 I10 without a bus too, where all that other nodes do is found by comparing", arguments: seeds)
+    @Test("I3 I6 I9 I10 without a bus too, when all commits of other nodes are found by comparing", arguments: seeds)
     func simulationWithoutBus(seed: UInt64) {
         let world = RelayWorld(seed: seed, faults: .init(lossPercent: 100))
         world.live(steps: 1000)
@@ -36,7 +36,7 @@ struct RelayTests {
         #expect(world.faultsFound == [], "ROOST_TEST_SEED=\(seed)")
     }
 
-    @Test("I3 on a bus that does everything right nothing is fetched in vain", arguments: seeds.prefix(10))
+    @Test("I3 on a faultless bus nothing is fetched in vain", arguments: seeds.prefix(10))
     func calm(seed: UInt64) {
         let world = RelayWorld(
             seed: seed,

@@ -5,19 +5,19 @@ import RoostTestSupport
 
 @testable import RoostServer
 
-/// Several nodes with their relays, one database, a bus that loses, repeats and reorders, and clients that come and go: on a clock of its own,
-/// from one seed.
+/// Several nodes with their relays, one database, a bus that loses, repeats and reorders, and clients that connect and disconnect: on a
+/// simulated clock, from one seed.
 final class RelayWorld {
-    /// How bad things are.
+    /// How often things go wrong.
     struct Faults {
         var lossPercent = 10
         var repeatPercent = 10
         var delayMax: Int64 = 30
-        /// Crashes, outages of the bus and of the database happen once in so many steps.
+        /// Crashes and outages of the bus and of the database happen once in so many steps.
         var crashEvery = 300
         var busOutageEvery = 500
         var databaseOutageEvery = 700
-        /// Whether connections also watch, and stop to.
+        /// Whether connections also start and stop watching.
         var hasWatchers = false
     }
 
@@ -36,8 +36,8 @@ final class RelayWorld {
     }
 
     let seed: UInt64
-    /// What happened, line by line, where it was asked for: the iteration of dictionaries differs between two runs of a seed, so what went wrong
-    /// is best seen in the run in which it did. `SWIFT_DETERMINISTIC_HASHING=1` makes runs alike.
+    /// The events of the run, line by line, if requested. The iteration of dictionaries differs between two runs of a seed, so a failure is
+    /// best examined in the run in which it occurred. `SWIFT_DETERMINISTIC_HASHING=1` makes runs alike.
     private(set) var trace: [String] = []
     private let isTraced = ProcessInfo.processInfo.environment["ROOST_TEST_TRACE"] != nil
     private var random: SeededGenerator
@@ -117,8 +117,8 @@ final class RelayWorld {
         case 11: commit(on: node, in: channel, by: user) { $0.hide(channel, from: user) }
         case 12, 13:
             let hidesHistory = random(0...1) == 0
-            // Whether a watch goes on through a joining isn't promised where events are lost: what is read of a gap doesn't tell a joining
-            // from leaving and coming back.
+            // Whether a watch survives a joining isn't promised if events are lost: the rows read for a gap don't distinguish a joining from
+            // leaving and coming back.
             for other in nodes where !database.isMember(user, of: channel) {
                 for connection in other.clients.keys where other.clients[connection]?.user == user {
                     other.clients[connection]?.joins(channel)
@@ -161,7 +161,7 @@ final class RelayWorld {
         }
     }
 
-    /// A transaction on a node: what it tells goes to the node's relay and to the bus, each after a moment, or never where the node dies between.
+    /// A transaction on a node: its items go to the node's relay and to the bus, each after a moment, or never if the node dies in between.
     private func commit(
         on node: Node, in channel: ChannelID?, by user: UserID? = nil, _ change: (inout RelayDatabase) -> [StreamItem]
     ) {
@@ -176,14 +176,14 @@ final class RelayWorld {
         for item in items { publish(item, from: node) }
     }
 
-    /// A connection by which a user, or anybody, calls; now and then it is HTTP.
+    /// A connection by which a user, or anyone, calls; now and then nil, for HTTP.
     private func caller(_ user: UserID?, on node: Node) -> ConnectionID? {
         guard random(0...9) > 0 else { return nil }
         return node.clients.filter { $0.value.isLive && (user == nil || $0.value.user == user) }.keys
             .sorted { $0.rawValue < $1.rawValue }.randomElement(using: &random)
     }
 
-    /// Notes a call. Returns its number.
+    /// Records a call. Returns its number.
     private func call(_ items: [StreamItem], in channel: ChannelID?, by connection: ConnectionID, on node: Node) -> Int {
         lastCall += 1
         let user = node.clients[connection]?.user
@@ -192,7 +192,7 @@ final class RelayWorld {
         return lastCall
     }
 
-    /// The answer to a call, which says its number; the welcome is the answer to 0.
+    /// The answer to a call, which contains its number; the welcome is the answer to 0.
     private static func answer(_ call: Int, to connection: ConnectionID) -> Committed.Answer {
         .socket(SocketID(shard: 0, connection: connection), Array("\(call)".utf8))
     }
@@ -244,7 +244,7 @@ final class RelayWorld {
         let next = Node(number: node.number)
         nodes[index] = next
         tick(next)
-        // The others notice after a while that it is gone.
+        // After a while the other nodes notice that it is gone.
         after(3000) { [self] in for other in nodes where other !== next { handle(.recheckAll, other) } }
     }
 
@@ -313,7 +313,7 @@ final class RelayWorld {
         case .findUnused(let streams, let time):
             let used = Set(node.subscriptions.used(among: streams))
             let unused = streams.filter { !used.contains($0) }
-            // An event loop that has much to do answers late, also later than a feed is kept that nobody needs.
+            // A busy event loop answers late, possibly later than an unused feed is kept.
             after(random(1...10) == 1 ? random(0...12_000) : random(0...3)) { [self] in handle(.unused(unused, asOf: time), node) }
         }
     }

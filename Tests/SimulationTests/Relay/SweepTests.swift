@@ -6,7 +6,7 @@ import Testing
 /// Which streams a node compares with the database next.
 @Suite("Sweep")
 struct SweepTests {
-    @Test("a comparison of all that is begun again before its end comes to every stream all the same")
+    @Test("a comparison of all streams that is restarted before its end still reaches every stream")
     func begunAgain() {
         let streams = (0..<20).map { StreamID.channel(ChannelID("c\($0)")) }
         var settings = Relay.Settings()
@@ -20,7 +20,7 @@ struct SweepTests {
             compared.formUnion(sweep.next(of: [StreamID: Int](), at: now, settings) ?? [])
         }
         #expect(compared == Set(streams))
-        // What isn't followed any more isn't compared.
+        // Streams that are no longer followed aren't compared.
         sweep.begin(streams.prefix(2))
         var last: [StreamID] = []
         for _ in 0..<3 {
@@ -30,7 +30,7 @@ struct SweepTests {
         #expect(Set(last) == Set(streams.prefix(2)))
     }
 
-    @Test("in quiet times each stream is compared within a second and as many as a turn of all takes, whenever it was opened")
+    @Test("in quiet times each stream is compared within a second plus a full round, whenever it was opened")
     func inTurn() {
         var settings = Relay.Settings()
         settings.sweepPerSecond = 10
@@ -48,7 +48,7 @@ struct SweepTests {
             knownAt[stream(second)] = now
             // A hundred are open at a time.
             if second > 100 { knownAt[stream(second - 100)] = nil }
-            // Closed, and opened again before anybody came by.
+            // Closed, and opened again before it was reached.
             if second > 50 { sweep.follow(stream(second - 50)) }
         }
         #expect(longest <= 11_000)

@@ -9,7 +9,7 @@ struct UnusedFeedTests {
     private let stream = StreamID.channel("c")
 
     @Test(
-        "that no socket needs a feed counts as of the question: who has needed it since keeps it, however late the answer comes",
+        "a feed that no socket needs is unused as of the question: a later need keeps it, however late the answer arrives",
         arguments: [false, true])
     func lateAnswer(isNeeded: Bool) {
         var relay = Relay()
@@ -20,7 +20,7 @@ struct UnusedFeedTests {
         #expect(relay.takeOutput().requests.contains(.findUnused([stream], asOf: 6000)))
         relay.handle(.received([]), at: 6050)
         if isNeeded { relay.follow(stream) }
-        // An event loop had much to do.
+        // The event loop was busy.
         relay.handle(.unused([stream], asOf: 6000), at: 12_000)
         #expect(relay.takeOutput().requests.contains(.close([stream])) == !isNeeded)
         guard isNeeded else { return }

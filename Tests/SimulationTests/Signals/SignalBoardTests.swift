@@ -8,7 +8,7 @@ import Testing
 @Suite struct SignalBoardTests {
     private let nobody = KnownPresence()
 
-    /// Who is said to type at each of some times.
+    /// The users shown as typing at each of some times.
     private func told(_ board: inout SignalBoard, at times: some Sequence<Int64>) -> [Int64: [UserID]] {
         var told: [Int64: [UserID]] = [:]
         for time in times { for signal in board.takeDue(at: time, presence: nobody) { told[time] = signal.typing?.users } }
@@ -23,13 +23,13 @@ import Testing
         #expect(found == users, sourceLocation: sourceLocation)
     }
 
-    @Test("SB-02 I14 typing is told at once, again every 5 seconds, and ends 10 seconds after the last call")
+    @Test("SB-02 I14 typing is sent at once, again every 5 seconds, and ends 10 seconds after the last call")
     func typing() {
         var board = SignalBoard()
         board.types("ann", in: "general", at: 0)
         expect(&board, at: stride(from: 0, through: 20_000, by: 100), [0: ["ann"], 5000: ["ann"], 10_000: []])
         #expect(board.isEmpty)
-        // Whoever goes on types on.
+        // A user who calls again keeps typing.
         board.types("ann", in: "general", at: 30_000)
         _ = told(&board, at: [30_000])
         board.types("ann", in: "general", at: 39_000)
@@ -37,7 +37,7 @@ import Testing
         #expect(later == [35_000: ["ann"], 40_000: ["ann"], 45_000: ["ann"], 49_000: []])
     }
 
-    @Test("R26 X-32 however many type, a channel is told at most twice a second, of those who began first")
+    @Test("R26 X-32 however many type, a channel is notified at most twice a second, of those who began first")
     func crowd() {
         var board = SignalBoard()
         var count = 0
@@ -48,7 +48,7 @@ import Testing
         #expect((2...21).contains(count))
         let signals = board.takeDue(at: 10_000, presence: nobody)
         #expect(signals.map(\.typing) == [TypingUsers(users: (1...11).map { "u\($0)" }, hasMore: true)])
-        // A flood of names is bounded. Those whose time is over, and those who stop, make room for the next ones.
+        // A flood of names is bounded. Users whose time is over, and those who stop, make room for the next ones.
         for number in 0..<5000 { board.types(UserID("v\(number)"), in: "general", at: 10_000) }
         board.stopsTyping("u55", in: "general")
         expect(&board, at: [10_500], [10_500: (51...62).filter { $0 != 55 }.map { "u\($0)" }])
@@ -57,7 +57,7 @@ import Testing
         #expect(board.isEmpty)
     }
 
-    @Test("ST-13 SB-63 R26 what couldn't be told is told again, with what has changed meanwhile, and none of it twice")
+    @Test("ST-13 SB-63 R26 changes that couldn't be sent are sent again, with later ones, and none of them twice")
     func toldAgain() {
         var board = SignalBoard()
         var presence = KnownPresence()
@@ -73,21 +73,21 @@ import Testing
         let untold = board.takeDue(at: 0, presence: presence)
         #expect(untold.count == 4)
         board.tellAgain(untold)
-        // One of them has gone since.
+        // One of them has stopped watching since.
         presence.watching = []
         let told = board.takeDue(at: 10_000, presence: presence)
         #expect(told.compactMap(\.watching).first?.stopped == ["ann", "cid"])
         #expect(told.compactMap(\.presence).first?.online == ["bob"] && told.compactMap(\.presence).first?.isWhole == false)
         #expect(told.compactMap(\.read).map(\.readers) == [[position]] && told.compactMap(\.users).map(\.users) == [[name]])
         #expect(board.takeDue(at: 20_000, presence: presence).isEmpty)
-        // What wasn't all stays so.
+        // An incomplete signal stays incomplete.
         board.tellAgain([Signal(kind: .readUpdated, channel: "general", read: ReadUpdate(readers: [position], isWhole: false))])
         board.tellAgain([Signal(kind: .usersChanged, channel: "general", users: UsersChange(users: [name], isWhole: false))])
         let rest = board.takeDue(at: 30_000, presence: presence)
         #expect(rest.compactMap(\.read).map(\.isWhole) == [false] && rest.compactMap(\.users).map(\.isWhole) == [false])
     }
 
-    @Test("SB-02 a start and a stop between two looks is nothing, and a stop is told after half a second")
+    @Test("SB-02 a start and a stop between two looks send nothing, and a stop is sent after half a second")
     func stops() {
         var board = SignalBoard()
         board.types("ann", in: "general", at: 0)
@@ -102,7 +102,7 @@ import Testing
         #expect(board.isEmpty)
     }
 
-    @Test("SB-02 R26 X-33 whoever sends a message types no more, which the message says: nobody is told, then or later")
+    @Test("SB-02 R26 X-33 a user who sends a message stops typing, which the message implies: nothing is sent, then or later")
     func sends() {
         var board = SignalBoard()
         board.types("ann", in: "general", at: 0)
@@ -112,7 +112,7 @@ import Testing
             board.hasSent(user, in: channel, at: 700)
         }
         #expect(!board.isTyping("ann", in: "general") && board.isTyping("bob", in: "general"))
-        // Bob goes on.
+        // Bob continues.
         expect(&board, at: stride(from: 800, through: 5600, by: 100), [5100: ["bob"]])
         board.hasSent("bob", in: "general", at: 5700)
         expect(&board, at: stride(from: 5800, through: 20_000, by: 100), [:])
@@ -127,13 +127,13 @@ import Testing
         board.hasSent("ann", in: "general", at: 110)
         expect(&board, at: stride(from: 200, through: 2000, by: 100), [600: []])
         #expect(board.isEmpty)
-        // Whoever types on at once is told of, too: the message has ended it.
+        // A user who types on at once is sent too: the message has ended it.
         board.types("ann", in: "general", at: 3000)
         expect(&board, at: [3000], [3000: ["ann"]])
         board.hasSent("ann", in: "general", at: 3100)
         board.types("ann", in: "general", at: 3200)
         expect(&board, at: stride(from: 3200, through: 3600, by: 100), [3500: ["ann"]])
-        // A signal that doesn't name the sender may come at any time.
+        // A signal that doesn't name the sender may be sent at any time.
         board.types("bob", in: "general", at: 3600)
         board.hasSent("bob", in: "general", at: 3700)
         expect(&board, at: stride(from: 3700, through: 8400, by: 100), [:])
@@ -153,14 +153,14 @@ import Testing
         #expect(found == change, sourceLocation: sourceLocation)
     }
 
-    @Test("ST-13 X-32 watchers are told who began and who stopped, with the count, also of those who did both")
+    @Test("ST-13 X-32 watchers are sent who started and who stopped, with the count, also of those who did both")
     func watchers() {
         var board = SignalBoard()
         board.watchingChanged(of: "ann", in: "general")
         expect(
             &board, at: 0, ["ann"],
             WatcherChange(watcherCount: 1, started: ["ann"], stopped: [], isWhole: true))
-        // Within half a second nothing is told; then all of it together.
+        // Within half a second nothing is sent; then all of it together.
         board.watchingChanged(of: "bob", in: "general")
         board.watchingChanged(of: "cid", in: "general")
         board.watchingChanged(of: "ann", in: "general")
@@ -172,7 +172,7 @@ import Testing
         #expect(board.isEmpty)
     }
 
-    @Test("X-32 of more than 100 watchers a change is told every 5 seconds, with 20 names at most")
+    @Test("X-32 of more than 100 watchers a change is sent every 5 seconds, with 20 names at most")
     func manyWatchers() {
         var board = SignalBoard()
         let crowd = (0..<101).map { UserID("u\($0)") }
@@ -186,14 +186,14 @@ import Testing
             WatcherChange(watcherCount: 100, started: [], stopped: ["u0"], isWhole: true))
     }
 
-    @Test("SB-02 R26 marks are told twice a second at most, of each member the furthest, of 50 members at once")
+    @Test("SB-02 R26 marks are sent twice a second at most, the furthest of each member, of 50 members at once")
     func reading() {
         var board = SignalBoard()
         func position(_ user: UserID, _ seq: Seq) -> ReadPosition { ReadPosition(userId: user, readSeq: seq) }
         func told(at time: Int64) -> ReadUpdate? { board.takeDue(at: time, presence: nobody).first?.read }
         board.reads(position("ann", 5), in: "general")
         board.reads(position("bob", 3), in: "general")
-        // A node may hear of them in another order.
+        // A node may receive them in another order.
         board.reads(position("ann", 4), in: "general")
         var update = told(at: 0)
         #expect(update == ReadUpdate(readers: [position("ann", 5), position("bob", 3)], isWhole: true))
@@ -203,7 +203,7 @@ import Testing
         update = told(at: 500)
         #expect(update == ReadUpdate(readers: [position("ann", 6)], isWhole: true))
         for number in 1...1000 { board.reads(position(UserID("u\(number)"), 7), in: "general") }
-        // The others come with the next ones.
+        // The others follow with the next ones.
         for turn in 0..<20 {
             board.reads(position("u1000", Seq(8 + turn)), in: "general")
             update = told(at: 1000 + Int64(turn) * 500)
@@ -213,13 +213,13 @@ import Testing
         }
         update = told(at: 11_000)
         #expect(update == nil && board.isEmpty)
-        // Beyond a thousand, clients are told to ask.
+        // Beyond a thousand, clients have to ask.
         for number in 1...1001 { board.reads(position(UserID("u\(number)"), 9), in: "general") }
         #expect(told(at: 12_000)?.isWhole == false && told(at: 12_500)?.isWhole == true)
     }
 
     @Test(
-        "an app's own signals in a crowd are told twice a second, ten at a time, of each sender and type the newest; of very many, some are left out"
+        "an app's own signals in a crowd are sent twice a second, ten at a time, the newest of each sender and type; of very many, some are dropped"
     )
     func customs() {
         func signal(_ sender: UserID, _ type: String, _ number: Double) -> Signal {
@@ -241,7 +241,7 @@ import Testing
         #expect(counts == [10, 10, 0, 0] && board.isEmpty)
     }
 
-    @Test("a user sends 10 signals a second, whoever else sends, and nothing is remembered of them later")
+    @Test("a user may send 10 signals a second, whoever else sends, and no state of them is kept later")
     func rates() {
         var rates = UserRates()
         let admitted = (0..<25).map { _ in rates.admit("ann", "signal.send", at: .ofSignals, now: 5000) }
@@ -258,7 +258,7 @@ import Testing
         #expect(nextMinute)
     }
 
-    @Test("ST-12 pages in the order of arrival are those of a list, whatever came and went", arguments: 0..<20)
+    @Test("ST-12 pages in the order of arrival are those of a list, whatever was added and removed", arguments: 0..<20)
     func arrivals(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var order = ArrivalOrder<Int, Int>()
@@ -281,8 +281,7 @@ import Testing
     }
 
     @Test(
-        "SB-63 D-38 who came online and who went is told like the watchers: at most twice a second, by name as far as that is short"
-    )
+        "SB-63 D-38 users who come online or go offline are sent like watchers: at most twice a second, by name while they are few")
     func presence() {
         var board = SignalBoard()
         for user: UserID in ["ann", "bob"] { board.onlineChanged(of: user, in: "general") }
@@ -296,7 +295,7 @@ import Testing
         #expect(
             board.takeDue(at: 500, presence: online).map(\.presence)
                 == [PresenceChange(onlineCount: 2, online: ["cid"], offline: [], isWhole: false)])
-        // Of very many the first are named, and where many watch it is told more seldom.
+        // Of very many the first are named, and with many watchers it is sent less often.
         for number in 0..<100 { board.onlineChanged(of: UserID("u\(number)"), in: "general") }
         let crowd = KnownPresence(online: (0..<60).map { "u\($0)" }, watching: (0..<101).map { "w\($0)" })
         let change = board.takeDue(at: 1000, presence: crowd).first?.presence
@@ -308,7 +307,7 @@ import Testing
     }
 
     @Test(
-        "SB-61 a channel is told of new names twice a second, of each user the newest, of 20 at a time; of very many it says that there are others"
+        "SB-61 a channel is sent new names twice a second, the newest of each user, 20 at a time; of very many, that there are others"
     )
     func profiles() {
         func user(_ id: UserID, _ version: Int64) -> UserSummary {
@@ -340,7 +339,7 @@ import Testing
         #expect(board.isEmpty)
     }
 
-    @Test("SB-61 whoever changes their name again and again has those who see them looked for every two seconds; 20 users at once")
+    @Test("SB-61 the viewers of a user who changes names again and again are looked up every two seconds; of 20 users at once")
     func changedProfiles() {
         var board = SignalBoard()
         for _ in 0..<100 { board.profileChanged(of: "ann", at: 0) }
@@ -348,7 +347,7 @@ import Testing
         board.profileChanged(of: "ann", at: 100)
         #expect(board.takeChangedProfiles(at: 1999) == [] && !board.isEmpty)
         #expect(board.takeChangedProfiles(at: 2000) == ["ann"])
-        // A look that came to nothing is made again at once.
+        // A failed look-up is repeated at once.
         board.lookAgain(for: ["ann"], at: 2001)
         #expect(board.takeChangedProfiles(at: 2001) == ["ann"])
         for number in 0..<20_000 { board.profileChanged(of: UserID("u\(number)"), at: 3000) }
@@ -358,7 +357,7 @@ import Testing
         #expect(board.takeChangedProfiles(at: 10_000) == [] && board.isEmpty)
     }
 
-    @Test("SB-61 a name in many channels is told in a hundred of them at a time")
+    @Test("SB-61 a name in many channels is sent to a hundred of them at a time")
     func manyChannels() {
         var board = SignalBoard()
         for number in 0..<250 {

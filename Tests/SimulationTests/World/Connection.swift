@@ -2,23 +2,23 @@ import Roost
 import RoostAPI
 import RoostTestSupport
 
-/// One TCP connection: in order in each direction, late at random, and cut with everything that is on its way.
+/// One TCP connection: in order in each direction, randomly late, and cut with everything in flight.
 final class Connection {
     /// The events of the server's end.
     enum AtServer {
         case message([UInt8])
         case ping
-        /// A transport answers a ping with it by itself.
+        /// The answer that a transport gives to a ping by itself.
         case pong([UInt8])
         case closed
     }
 
     /// How well a network does its work.
     struct Quality {
-        /// One frame in so many waits for seconds.
+        /// One frame in so many is delayed by seconds.
         var clog = 40
-        /// One frame in so many from the server is dropped, and as many come twice. TCP doesn't do so; a faulty proxy or a frame that
-        /// can't be read does. Zero for never.
+        /// One frame in so many from the server is dropped, and as many are duplicated. TCP doesn't do that; a faulty proxy or an unreadable
+        /// frame does. Zero for never.
         var mischief = 0
     }
 
@@ -85,7 +85,7 @@ final class Connection {
 
     // MARK: Ending
 
-    /// All that is on its way is lost; both ends learn it a little later.
+    /// Everything in flight is lost; both ends learn it a little later.
     func cut() {
         guard state != .dead else { return }
         state = .dead
@@ -102,9 +102,9 @@ final class Connection {
         scheduler.after(60_000) { try server?(.closed) }
     }
 
-    /// The server closes, behind what it has sent.
+    /// The server closes, after what it has sent.
     func closeByServer(code: UInt16?) { sendToClient(.closed(code: code, reason: "the server closes")) }
 
-    /// The client closes, behind what it has sent.
+    /// The client closes, after what it has sent.
     func closeByClient() { sendToServer(.closed) }
 }

@@ -1,8 +1,8 @@
 import RoostTestSupport
 
-/// The one owner of time and chance: what is to happen, in the order of its moment.
+/// The one owner of time and chance: the scheduled actions, in the order of their times.
 ///
-/// Nothing runs beside it. Actions for the same millisecond run in the order of scheduling, so that a seed gives one history.
+/// Nothing runs in parallel. Actions for the same millisecond run in the order of scheduling, so a seed gives one history.
 final class Scheduler {
     private struct Entry {
         let time: Int64
@@ -17,7 +17,7 @@ final class Scheduler {
     private(set) var now: Int64 = 0
     var random: SeededGenerator
     private(set) var history = History()
-    /// Entries that move something on, as opposed to those that only wait: timers and pings.
+    /// Entries that advance the run, as opposed to those that only wait: timers and pings.
     private(set) var pendingWork = 0
     private(set) var stepCount = 0
     /// A binary heap: the next entry stands first.
@@ -28,13 +28,13 @@ final class Scheduler {
 
     func note(_ line: @autoclosure () -> String) { history.note("\(now) \(line())") }
 
-    /// Schedules something that moves the run on.
+    /// Schedules an action that advances the run.
     func after(_ milliseconds: Int, _ body: @escaping () throws -> Void) { add(milliseconds, isWork: true, body) }
 
-    /// Schedules something that only passes the time, and that nobody waits for.
+    /// Schedules an action that only passes time, and isn't waited for.
     func idle(_ milliseconds: Int, _ body: @escaping () throws -> Void) { add(milliseconds, isWork: false, body) }
 
-    /// Does what comes next. False when nothing is left to do.
+    /// Runs the next action. False if none is left.
     func step() throws -> Bool {
         guard let next = removeFirst() else { return false }
         now = max(now, next.time)
@@ -44,7 +44,7 @@ final class Scheduler {
         return true
     }
 
-    /// Forgets what was to come, with all that it holds on to.
+    /// Drops the scheduled actions, with everything that they retain.
     func clear() { heap = [] }
 
     private func add(_ milliseconds: Int, isWork: Bool, _ body: @escaping () throws -> Void) {

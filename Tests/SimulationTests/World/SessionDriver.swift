@@ -12,12 +12,12 @@ final class SessionDriver: QueuedOutput {
     let id: ConnectionID
     private var session: SocketSession
     private let scheduler: Scheduler
-    /// Handed over, and not on the network yet. All of a turn goes together, in an order of connections that a seed repeats.
+    /// Handed over, and not on the network yet. A turn's output goes together, in an order of connections that a seed repeats.
     private var outgoing: [ByteBuffer] = []
-    /// What came while the session doesn't read.
+    /// Frames received while the session doesn't read.
     private var unread: [ByteBuffer] = []
     private var isReading = true
-    /// The device of the connection on its way to the rules, until the welcome.
+    /// The connection's device on its way to the rules, until the welcome.
     private var registration: DeviceRegistration?
     /// When the server flushes what was written.
     var outputState = OutputState()
@@ -25,7 +25,7 @@ final class SessionDriver: QueuedOutput {
     private(set) var heldBytes = 0
     /// Has the server do what the session asks of it.
     var ask: (SessionDriver, SocketSession.Action) -> Void = { _, _ in }
-    /// Told of every event that is put on the network.
+    /// Called for every event that is put on the network.
     var delivered: (StreamID, Seq, Caller) -> Void = { _, _, _ in }
 
     init(_ connection: Connection, scheduler: Scheduler) {
@@ -62,7 +62,7 @@ final class SessionDriver: QueuedOutput {
         precondition(heldBytes == 0, "A session that has ended still holds \(heldBytes) bytes.")
     }
 
-    // MARK: What the server tells it
+    // MARK: From the server
 
     func verified(_ token: VerifiedToken) { perform(session.verified(token)) }
     func refuseConnection(_ error: RoostError) { perform(session.refuseConnection(error)) }
@@ -77,7 +77,7 @@ final class SessionDriver: QueuedOutput {
         if isSignedOut { perform(session.closeEnded()) }
     }
 
-    /// Begins to take a place in the order of commits, as the device that the client has named.
+    /// Starts to take a place in the order of commits, as the device that the client has named.
     func register() -> DeviceRegistration? {
         registration = session.device.map { DeviceRegistration(of: $0.description) }
         return registration
@@ -97,7 +97,7 @@ final class SessionDriver: QueuedOutput {
         transmit()
     }
 
-    /// Has the session close for a reason that the server has, by what leads to it.
+    /// Has the session close for a reason of the server's, by what causes it.
     func close(_ code: CloseCode, _ time: Timestamp) {
         switch code {
         case .tokenExpired: perform(session.tick(now, .forever, .init()))
@@ -114,7 +114,7 @@ final class SessionDriver: QueuedOutput {
         }
     }
 
-    // MARK: What the session says
+    // MARK: From the session
 
     private func perform(_ actions: [SocketSession.Action]) {
         var actions = actions

@@ -20,28 +20,28 @@ final class SimulatedClient {
     private(set) var connection: Connection?
     private var timers: [Sync.Timer: Int] = [:]
     private var lastTimer = 0
-    /// Counts the runs of the app, so that nothing of an earlier one reaches a later one.
+    /// Counts the runs of the app, so nothing of an earlier one reaches a later one.
     private var runNumber = 0
     private var lastToken: CallToken = 0
     private var calls: Set<CallToken> = []
-    /// Reports of what has arrived that aren't answered yet, each with the number of the user's membership.
+    /// Unanswered delivery reports, each with the number of the user's membership.
     private var reports: [CallToken: (mark: MarkDelivered, membership: Int)] = [:]
-    /// What was written to the outbox and the machine isn't told of yet.
+    /// What was written to the outbox and not yet handed to the machine.
     private var kept: [Sync.Input] = []
     /// Durable writes until the app is killed: between the store's and the outbox's, for example. Nil for never.
     var writesUntilCrash: Int?
 
     /// Makes a connection. The client gets its outcome.
     var open: () -> Connection? = { nil }
-    /// Told after each transaction of the store.
+    /// Called after each transaction of the store.
     var stored: (SimulatedClient, [StoreWrite]) -> Void = { _, _ in }
-    /// Told after each change of the store or the outbox, with the channels whose list may show something else.
+    /// Called after each change of the store or the outbox, with the channels whose lists may have changed.
     var showed: (SimulatedClient, Set<ChannelID>) -> Void = { _, _ in }
-    /// Told of what the machine logs as an error.
+    /// Called for every error that the machine logs.
     var logged: (SimulatedClient, String) -> Void = { _, _ in }
-    /// Told of every message that a reply calls stored.
+    /// Called for every message that a reply calls stored.
     var acknowledged: (SimulatedClient, Message) -> Void = { _, _ in }
-    /// Told of every report of what has arrived that was taken.
+    /// Called for every delivery report that was accepted.
     var reported: (SimulatedClient, MarkDelivered, _ membership: Int) -> Void = { _, _, _ in }
 
     init(name: String, user: UserID, scheduler: Scheduler, settings: Sync.Settings) {
@@ -67,7 +67,7 @@ final class SimulatedClient {
         guard machine == nil else { return }
         scheduler.note("\(name) starts")
         runNumber += 1
-        // The cache forgets when it is opened what was followed only while it was watched.
+        // Opening the cache drops channels that were followed only while watched.
         let ended = store.saved.channels.filter(\.value.isVisit).keys.sorted().map { StoreWrite.endVisit($0) }
         if !ended.isEmpty {
             store.apply(ended)
@@ -103,7 +103,7 @@ final class SimulatedClient {
         enqueue(.send(SendMessage(channel: channel, clientId: clientId, text: text)))
     }
 
-    /// Asks for an operation that is kept until it is carried out.
+    /// Requests an operation that is kept until it is carried out.
     func enqueue(_ operation: OutboxOperation) {
         lastToken += 1
         let id = Int64(bitPattern: scheduler.random.next() >> 1)
@@ -133,13 +133,13 @@ final class SimulatedClient {
         handle(.call(lastToken, operation))
     }
 
-    /// Reports what has arrived, as a member of a channel for the nth time.
+    /// Reports a delivery, as a member of a channel for the nth time.
     func report(_ mark: MarkDelivered, membership: Int) {
         reports[lastToken + 1] = (mark, membership)
         call(mark)
     }
 
-    /// Loads a page, mostly of older messages; else one anywhere, also where there is nothing, or one beside such a page.
+    /// Loads a page, mostly of older messages; otherwise one anywhere, even where there is nothing, or one next to such a page.
     func loadMessages(in channel: ChannelID) {
         lastToken += 1
         let place = Seq(scheduler.random.number(0...Int(store.saved.channels[channel]?.cursor ?? 5) + 2))
@@ -187,7 +187,7 @@ final class SimulatedClient {
         _ = store(writes)
     }
 
-    /// Whether the app still runs after it.
+    /// Returns whether the app still runs afterwards.
     private func store(_ writes: [StoreWrite]) -> Bool {
         guard !writes.isEmpty else { return true }
         store.apply(writes)
@@ -231,7 +231,7 @@ final class SimulatedClient {
         }
     }
 
-    /// Whether the app still runs after one more durable write.
+    /// Counts a durable write. Returns whether the app still runs after it.
     private func countWrite() -> Bool {
         guard let left = writesUntilCrash else { return true }
         writesUntilCrash = left - 1
@@ -261,7 +261,7 @@ final class SimulatedClient {
         return ordered
     }
 
-    // MARK: What surrounds it
+    // MARK: Its environment
 
     private func fetchToken() {
         let hangs = scheduler.random.once(in: 40)

@@ -6,7 +6,7 @@ import Synchronization
 
 /// A real database on a simulation's clock, whose next commit can be made to fail.
 final class SimulatedDatabase: RoostDatabase.Database {
-    /// Everything is written, and before the commit the process ends.
+    /// Everything is written, and the process ends before the commit.
     struct ProcessEnded: Error {}
 
     private let base: SQLiteDatabase
@@ -27,7 +27,7 @@ final class SimulatedDatabase: RoostDatabase.Database {
 
     func setClock(_ time: Timestamp) { clock.milliseconds.store(time.milliseconds, ordering: .relaxed) }
 
-    /// The next transaction that writes fails behind its last statement.
+    /// The next transaction that writes fails after its last statement.
     func failNext(_ error: any Error) { failure.withLock { $0 = error } }
 
     var laneCount: Int { base.laneCount }

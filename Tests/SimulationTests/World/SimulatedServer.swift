@@ -14,7 +14,7 @@ import Synchronization
 final class SimulatedServer {
     /// The fault at the next commit.
     enum Fate: Equatable {
-        /// The process ends before the commit: nothing is stored, nobody is answered.
+        /// The process ends before the commit: nothing is stored or answered.
         case crashBeforeCommit
         /// It ends between commit and delivery: everything is stored, nothing is delivered.
         case crashAfterCommit
@@ -24,7 +24,7 @@ final class SimulatedServer {
         case diskFull
     }
 
-    /// What the engine tells from wherever it runs, until the next delivery.
+    /// What the engine reports, from any thread, until the next delivery.
     private final class Told<Value: Sendable>: Sendable {
         private let values = Mutex<[Value]>([])
 
@@ -38,7 +38,7 @@ final class SimulatedServer {
         }
     }
 
-    /// A process's state in memory, which it loses with its end.
+    /// A process's state in memory, which is lost when it ends.
     private final class Run {
         var lane = Lane(number: 0, patience: .seconds(10), setAsideMax: 10_000)
         let settings: BatchSettings
@@ -46,17 +46,17 @@ final class SimulatedServer {
         let presence = PresenceBoard()
         /// Connections whose welcome was refused.
         let refused = Told<(connection: ConnectionID, error: RoostError)>()
-        /// What has been read, and wasn't stored.
+        /// Read positions that weren't stored.
         let unstored = Told<(connection: ConnectionID, channel: ChannelID, seq: Seq, session: Int64?, refusal: RoostError)>()
         var waiting: [Job] = []
         var isWriting = false
-        /// Connections whose callers are shut out, to be closed once everything of a turn is written.
+        /// Connections whose callers are shut out, to be closed once the turn's output is written.
         private var ending: [SessionDriver] = []
         /// Connections that got something in this turn.
         private var written: [(socket: SessionDriver, isReply: Bool)] = []
         private var output = OutputQueue<SessionDriver>()
         private let scheduler: Scheduler
-        /// Told of connections whose output has waited for more.
+        /// Called for connections whose output has waited for more.
         var waited: (Int) -> Void = { _ in }
 
         init(_ database: SimulatedDatabase, _ scheduler: Scheduler) throws {
@@ -64,7 +64,7 @@ final class SimulatedServer {
             self.scheduler = scheduler
         }
 
-        /// In the order in which they were opened: a dictionary's order is one that no seed repeats.
+        /// In the order in which they were opened: a seed doesn't repeat a dictionary's order.
         var sockets: [SessionDriver] { subscriptions.sockets.values.sorted { $0.id.rawValue < $1.id.rawValue } }
 
         func holds(_ socket: SessionDriver) -> Bool { subscriptions.sockets[socket.id] != nil }
@@ -109,8 +109,8 @@ final class SimulatedServer {
 
         private var queueTime: NIODeadline { .uptimeNanoseconds(UInt64(scheduler.now * 1_000_000 / Self.queueSlowness)) }
 
-        /// Flushes what a turn has written, or has it wait for more, as the queue says. It goes by the connections' numbers: the hub goes
-        /// through sets, whose order no seed repeats.
+        /// Flushes a turn's output, or has it wait for more, as the queue says. In the order of the connections' numbers: the hub iterates
+        /// over sets, whose order a seed doesn't repeat.
         func endTurn() {
             let turn = written.sorted { $0.socket.id.rawValue < $1.socket.id.rawValue }
             written = []
@@ -140,14 +140,14 @@ final class SimulatedServer {
     private var run: Run?
     /// How often a connection's output has waited to share a write.
     private(set) var waitedCount = 0
-    /// How far the clock of the server's machine is ahead. It steps.
+    /// How far the clock of the server's machine is ahead. It is set in steps.
     var clockSkew: Int64 = 0
     var fate: Fate?
-    /// Told of what every operation has changed, in the order of the commits, whether anybody gets it or not.
+    /// Called with the changes of every operation, in the order of the commits, whether any client gets them or not.
     var committed: (Caller, [Notice]) -> Void = { _, _ in }
-    /// Told of operations that failed though nothing was wrong with them.
+    /// Called for operations that failed though nothing was wrong with them.
     var failed: (String) -> Void = { _ in }
-    /// Told of every event that is written to a connection.
+    /// Called for every event that is written to a connection.
     var delivered: (StreamID, Seq, Caller) -> Void = { _, _, _ in }
 
     init(scheduler: Scheduler) throws {
@@ -176,12 +176,12 @@ final class SimulatedServer {
     private var now: Timestamp { Timestamp(milliseconds: Self.start.milliseconds + scheduler.now + clockSkew) }
     private static let start = Timestamp(milliseconds: 1_772_368_205_250)
 
-    /// The type of all channels: a community whose members are told what has arrived at others.
+    /// The type of all channels: a community whose members see each other's deliveries.
     static let channelType: ChannelType = "gallery"
 
     // MARK: The process
 
-    /// The process ends. Of each connection, what is on its way may still arrive, or is lost.
+    /// The process ends. Bytes in flight on each connection may still arrive, or are lost.
     func crash() {
         guard let ended = run else { return }
         scheduler.note("the server crashes")
@@ -223,7 +223,7 @@ final class SimulatedServer {
         tick(socket, in: run)
     }
 
-    /// Closes the connections of a user for a reason that the server has.
+    /// Closes a user's connections for a reason of the server's.
     func close(_ code: CloseCode, connectionsOf user: UserID) {
         for socket in run?.sockets ?? [] where socket.isOpen && socket.caller?.user == user { socket.close(code, now) }
     }
@@ -242,7 +242,7 @@ final class SimulatedServer {
         socket.end()
     }
 
-    /// Does what a session asks for. A token is its user's name, and holds for long.
+    /// Does what a session asks for. A token is its user's name, and is valid for long.
     private func perform(_ action: SocketSession.Action, for socket: SessionDriver, in run: Run) {
         switch action {
         case .verify(let token):
@@ -295,7 +295,7 @@ final class SimulatedServer {
 
     // MARK: Reading
 
-    /// A read sees one moment, and is answered at another: events may overtake it, and it may overtake events.
+    /// A read sees one moment, and is answered at another: events may overtake it, and it them.
     private func read(_ job: Job, in run: Run) {
         scheduler.after(scheduler.random.number(0...10)) { [weak self, weak run] in
             guard let self, let run, run === self.run else { return }
@@ -313,7 +313,7 @@ final class SimulatedServer {
 
     // MARK: Writing
 
-    /// One batch at a time, with everything that waits when it begins. It is delivered before the next one begins.
+    /// One batch at a time, of everything queued when it begins. It is delivered before the next one begins.
     private func writeNext(in run: Run) {
         guard !run.isWriting, !run.waiting.isEmpty else { return }
         run.isWriting = true
@@ -389,9 +389,9 @@ final class SimulatedServer {
         run.closeEnded()
     }
 
-    // MARK: Looking
+    // MARK: Inspection
 
-    /// Performs an operation that only reads, past network and connections.
+    /// Performs a read-only operation, past network and connections.
     func ask<O: Handled>(_ operation: O, as user: UserID, role: AppRole = .user) throws -> O.Response {
         try database.read { transaction in
             var context = Context(transaction: transaction, caller: Caller(user: user, role: role), now: now, ids: IDGenerator())

@@ -53,16 +53,16 @@ extension Simulation {
         case 105...106: client.stopReading(channel)
         case 123...130: report(by: client, in: channel)
         case 131...132:
-            // One of one's own devices; maybe the one that asks.
+            // One of the user's own devices; maybe the one that asks.
             let own = clients.filter { $0.user == client.user }
             client.call(SignOutDevice(device: scheduler.random.pick(own).device))
         default: changeMembership(by: client, of: channel)
         }
     }
 
-    /// Invitations and roles, and what a user decides for themselves. Much of it is refused, which is no fault.
+    /// Invitations and roles, and what users decide for themselves. Much of it is refused, which is no fault.
     ///
-    /// Nobody hides the messages of before: the checker holds every client to all of them.
+    /// No user hides earlier messages: the checker holds every client to all of them.
     private func changeMembership(by client: SimulatedClient, of channel: ChannelID) {
         let other = scheduler.random.pick(Set(clients.map(\.user)).sorted())
         switch scheduler.random.number(1...22) {
@@ -97,7 +97,7 @@ extension Simulation {
         }
     }
 
-    /// Tells what has arrived; now and then something of before, or of what isn't there yet.
+    /// Reports a delivery; now and then an earlier one, or one of a message that doesn't exist yet.
     private func report(by client: SimulatedClient, in channel: ChannelID) {
         let held = client.store.saved.channels[channel]?.cursor ?? 0
         let seq = scheduler.random.once(in: 4) ? Seq(scheduler.random.number(0...Int(held) + 2)) : held
@@ -105,12 +105,12 @@ extension Simulation {
         client.report(mark, membership: checker.reports(mark, by: client.user))
     }
 
-    /// Mostly by the outbox, and now and then as a plain call.
+    /// Mostly through the outbox, and now and then as a plain call.
     private func request(_ operation: OutboxOperation, by client: SimulatedClient) {
         if scheduler.random.once(in: 4) { client.call(operation.operation) } else { client.enqueue(operation) }
     }
 
-    /// Answers an invitation that is there, or none that is.
+    /// Answers an invitation that exists, or one that doesn't.
     private func answerInvitation(by client: SimulatedClient) {
         let pending = client.store.ownInvitations.values.filter { $0.userId == client.user && $0.state == .pending }
         let channel = scheduler.random.pick(pending.isEmpty ? channels : pending.map(\.channelId).sorted())
@@ -121,7 +121,7 @@ extension Simulation {
         }
     }
 
-    /// Mostly the same channel, so that it gets a history.
+    /// Mostly the same channel, to give it a history.
     private func favourite(of joined: [ChannelID]) -> ChannelID {
         scheduler.random.once(in: 2) ? joined[0] : scheduler.random.pick(joined)
     }
@@ -146,7 +146,7 @@ extension Simulation {
         client.send(text, clientId: clientId, in: channel)
     }
 
-    /// An app that lost its own memory sends with a client id that it has sent with before, maybe another text.
+    /// An app that lost its own memory sends with a client id that it has used before, maybe with another text.
     private func sendAgain(by client: SimulatedClient) {
         let names = checker.texts.keys.filter { $0.sender == client.user && !checker.discarded.contains($0) }
             .sorted { ($0.channel, $0.clientId) < ($1.channel, $1.clientId) }
@@ -174,7 +174,7 @@ extension Simulation {
         }
     }
 
-    /// A text that no other edit has, so that the checker knows one that is made twice.
+    /// A text that no other edit has, so the checker detects an edit that is made twice.
     private func queuedText() -> String {
         lastEdit += 1
         return "\(Checker.queuedEdit) \(lastEdit)"
@@ -197,7 +197,7 @@ extension Simulation {
         return true
     }
 
-    /// Tries a refused operation again, or gives it up.
+    /// Retries a refused operation, or gives it up.
     private func settle(by client: SimulatedClient) {
         guard let item = client.outbox.items.first(where: { $0.failure != nil }) else { return }
         if scheduler.random.once(in: 2) { return client.retry(item) }

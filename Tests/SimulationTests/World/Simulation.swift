@@ -10,25 +10,25 @@ final class Simulation {
     /// What kind of run a seed gives.
     struct Profile {
         var actions = 150
-        /// One frame in so many is dropped, and as many come twice; 0 for a network that only delays and cuts, as TCP does.
+        /// One frame in so many is dropped, and as many are duplicated; 0 for a network that only delays and cuts, as TCP does.
         var mischief = 0
         /// Whether the clock of the server's machine is set now and then, by up to a day.
         var setsClock = false
         /// Whether people mostly change their newest message, on all their devices.
         var editsMostly = false
-        /// Events that a client keeps while catching up.
+        /// The most events that a client holds while catching up.
         var heldEventsMax = 10_000
-        /// Channels at most: few, so that some have a long history.
+        /// The most channels: few, so some have a long history.
         var channelsMax = 5
 
-        /// Every fifth seed has frames that go missing, every seventh clients with little room.
+        /// Every fifth seed loses frames, every seventh has clients with little room.
         init(seed: UInt64) {
             if seed % 5 == 0 { mischief = 40 }
             if seed % 7 == 0 { heldEventsMax = 2 }
         }
     }
 
-    /// What came of a run.
+    /// The outcome of a run.
     struct Outcome {
         let seed: UInt64
         let hash: UInt64
@@ -55,7 +55,7 @@ final class Simulation {
     var isHealed = false
     /// The kinds of events that the run has had.
     private(set) var eventKinds: Set<Event.Kind> = []
-    /// Every transaction of the first client, for the test that holds the store's model to the store.
+    /// Every transaction of the first client, for the test that compares the store's model with the store.
     private(set) var firstClientWrites: [[StoreWrite]] = []
     private var lastConnection: Int64 = 0
 
@@ -114,7 +114,7 @@ final class Simulation {
         while checker.verdicts.isEmpty, !isOver(self), try scheduler.step() {}
     }
 
-    /// Lets everything come to rest: nothing under way, everybody online, nothing to send.
+    /// Lets everything come to rest: nothing under way, every client online, nothing to send.
     private func rest() throws {
         let deadline = scheduler.now + 600_000
         try advance { run in
@@ -128,7 +128,7 @@ final class Simulation {
         checker.fail("I5", "no rest within ten minutes of a good network: \(restless)")
     }
 
-    /// From here on nothing goes wrong any more.
+    /// From here on nothing goes wrong.
     private func heal() {
         scheduler.note("all is well from here on")
         isHealed = true
@@ -138,7 +138,7 @@ final class Simulation {
             client.writesUntilCrash = nil
             client.launch()
             client.connect()
-            // A frame that went missing shows with the next one, and here no next one comes.
+            // A lost frame is noticed with the next one, and here no next one follows.
             if profile.mischief > 0 { client.connection?.cut() }
         }
     }
@@ -152,7 +152,7 @@ final class Simulation {
         client.open = { [unowned self] in open() }
         client.acknowledged = { [unowned self] client, message in
             checker.acknowledged(message)
-            // A message that isn't cached isn't shown: sending it once more shows it only until the reply.
+            // A message that isn't cached isn't shown: sending it again shows it only until the reply.
             if client.store.saved.channels[message.channelId]?.holds(message.seq) == false {
                 checker.shown[client.name]?[message.channelId]?.remove(message.name)
             }
@@ -160,7 +160,7 @@ final class Simulation {
         client.reported = { [unowned self] client, mark, membership in
             checker.reported(mark, by: client.user, in: membership)
         }
-        // The server is a real one: whatever can't be read of it would be missing.
+        // The server is a real one: anything unreadable of it would be missing.
         client.logged = { [unowned self] client, line in checker.fail("I3", "\(client.name) reports: \(line)") }
         client.stored = { [unowned self] client, writes in stored(writes, by: client) }
         client.showed = { [unowned self] client, channels in
@@ -200,7 +200,7 @@ final class Simulation {
         let sent = (client.store.messages[channel] ?? [:]).values.map { MessageItem($0, sender: UserSummary(userId: $0.sender)) }
         let pending = client.outbox.items.filter { $0.channel == channel }
         let known = Set(sent.map(\.id))
-        // A list shows no message as on its way that is cached.
+        // A list doesn't show a cached message as on its way.
         let own = UserSummary(userId: client.user)
         let items = sent + pending.compactMap { MessageItem($0, sender: own) }.filter { !known.contains($0.id) }
         let names = items.map { Checker.Name(sender: $0.id.sender, channel: channel, clientId: $0.clientId) }
