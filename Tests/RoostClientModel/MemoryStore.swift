@@ -2,9 +2,9 @@ import RoostAPI
 
 @testable import Roost
 
-/// The cache of a client as a value: what `Database+Writes` does to SQLite's rows, done to dictionaries. A test holds the two together.
+/// A client's cache as a value: what `Database+Writes` does to SQLite's rows, done to dictionaries. A test compares the two.
 ///
-/// Kinds of rows with a table of their own shape are named here. Every other kind is held in the common shape, as the cache holds it.
+/// Kinds of rows with their own table are named here. Every other kind is held in the common shape, as in the cache.
 struct MemoryStore {
     /// A row in the common shape (``CachedRow``).
     struct CommonRow: Hashable {
@@ -23,7 +23,7 @@ struct MemoryStore {
 
     let user: UserID
     private let kinds: RowKinds
-    /// With what is followed only while it is watched, which is left out when the app starts.
+    /// Includes channels followed only while watched, which are left out when the app starts.
     private(set) var saved = SavedState()
     private(set) var channels: [ChannelID: Channel] = [:]
     private(set) var memberships: [ChannelID: Membership] = [:]
@@ -49,7 +49,7 @@ struct MemoryStore {
         OwnDeletion.kind, ChannelDraft.kind,
     ]
 
-    /// - Parameter kinds: The rows that it keeps. Writes have no others.
+    /// - Parameter kinds: The kinds of rows that it keeps. Writes contain no others.
     init(user: UserID, kinds: RowKinds = .standard) {
         self.user = user
         self.kinds = kinds
@@ -184,7 +184,7 @@ struct MemoryStore {
         }
     }
 
-    /// A message as the user sees it, who may have deleted it for themselves.
+    /// A message as the user sees it, possibly deleted for themselves.
     private func shown(_ message: Message) -> Message {
         deletions[message.channelId]?[message.seq].map { message.deletedForMe(at: $0.deletedAt) } ?? message
     }
@@ -194,7 +194,7 @@ struct MemoryStore {
         message > floor(of: channel) && purged[channel]?[message] == nil
     }
 
-    /// The seq up to which a channel's messages are concealed from the user, as only a member's are.
+    /// The seq up to which a channel's messages are concealed from the user, which happens only to members.
     func floor(of channel: ChannelID) -> Seq {
         guard let membership = memberships[channel], membership.state == .member else { return 0 }
         return membership.historyFloor

@@ -1,4 +1,4 @@
-/// Waits for a task that has to end.
+/// Waits for a task that is expected to end.
 ///
 /// - Returns: Its result; nil if it hasn't ended by the deadline.
 package func result<Value: Sendable>(

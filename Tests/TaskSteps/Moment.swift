@@ -1,8 +1,8 @@
-/// When something is done to a task that runs on a ``StepExecutor``. Steps are counted from 1.
+/// When an action is applied to a task that runs on a ``StepExecutor``. Steps are counted from 1.
 package enum Moment: Hashable, Sendable {
-    /// Right before a step: what the task waited for is there.
+    /// Right before a step: what the task waited for is available.
     case before(Int)
-    /// Right after a step: the task waits, or goes on elsewhere, on the main actor mostly.
+    /// Right after a step: the task waits, or continues elsewhere, mostly on the main actor.
     case after(Int)
     /// Once the main actor has done what it was given up to the end of a step, and has had so many turns more. Step 0 is before the first one.
     case later(Int, turns: Int)
@@ -10,13 +10,13 @@ package enum Moment: Hashable, Sendable {
     /// The most steps that ``withEach(turnsMax:_:)`` goes through.
     package static let stepsMax = 500
 
-    /// Runs a task again and again, with something done to it at another moment each time, until it comes to its end before that: at each of its steps, and
-    /// after each turn of the main actor until the next one.
+    /// Runs a task again and again, each time with an action at another moment, until the task ends before that moment: at each of its
+    /// steps, and after each turn of the main actor until the next one.
     ///
     /// - Parameters:
     ///   - turnsMax: If the next step hasn't come after so many turns, the task waits for something else.
     ///   - attempt: Runs the task. Returns what ``StepExecutor/end()`` does.
-    /// - Returns: How many steps it went through.
+    /// - Returns: The number of steps that it went through.
     @MainActor package static func withEach(
         turnsMax: Int = 2, _ attempt: @MainActor (Moment) async throws -> Int?
     ) async rethrows -> Int {
@@ -24,7 +24,7 @@ package enum Moment: Hashable, Sendable {
             guard try await attempt(.before(step)) != nil else { return step - 1 }
             _ = try await attempt(.after(step))
             for turns in 0...turnsMax {
-                // After the next step, that one is looked at.
+                // Once the next step has begun, continue with that one.
                 guard try await attempt(.later(step, turns: turns)) == step else { break }
             }
         }

@@ -1,15 +1,16 @@
 import Dispatch
 import Synchronization
 
-/// Runs a task step by step, so that something can be done to it at any of its waits: it is cancelled there, say.
+/// Runs a task step by step, so an action can be applied to it at any of its waits, such as cancelling it.
 ///
-/// A step is what the task does in one go off the main actor, and off other actors that have threads of their own, such as a database's. Every wait ends with a
-/// step, also one on those actors: the task comes by its executor on the way back there. So a wait begins in a step, or on the main actor a turn or two after
-/// it, and ends before the next. Tasks that the task begins have no steps here, unless they are its children.
+/// A step is what the task does in one go off the main actor, and off other actors with threads of their own, such as a database's.
+/// Every wait ends with a step, even one on those actors: the task passes through its executor on the way back. So a wait begins in a
+/// step, or on the main actor a turn or two after it, and ends before the next. Tasks that the task starts have no steps here, unless
+/// they are its children.
 package final class StepExecutor: TaskExecutor {
     private struct State {
         var count = 0
-        /// What is awaited, and what is done then.
+        /// The awaited moment, and the action then.
         var moment: Moment?
         var action: (@Sendable () -> Void)?
         /// How many steps had begun when it came.
@@ -25,14 +26,14 @@ package final class StepExecutor: TaskExecutor {
     /// How many steps have begun.
     package var count: Int { state.withLock { $0.count } }
 
-    /// Begins to run steps, and does something once, when a moment comes before ``end()``. It is called once.
+    /// Starts to run steps, and performs an action once, if the moment comes before ``end()``. It is called once.
     package func run(_ action: @escaping @Sendable () -> Void, at moment: Moment) {
         state.withLock { ($0.moment, $0.action) = (moment, action) }
         actLater(than: 0)
         queue.resume()
     }
 
-    /// Nothing is done from here on: the task has ended.
+    /// Cancels the action from here on: the task has ended.
     ///
     /// - Returns: How many steps had begun when the moment came; nil if it didn't come.
     package func end() -> Int? {
@@ -67,7 +68,7 @@ package final class StepExecutor: TaskExecutor {
 
     private func actLater(than step: Int) {
         guard case .later(step, let turns)? = state.withLock({ $0.moment }) else { return }
-        // This comes behind what the step has given to the main actor.
+        // This runs after what the step has given to the main actor.
         Task { @MainActor in
             for _ in 0..<turns where isAwaited { await Task.yield() }
             act(at: .later(step, turns: turns))
