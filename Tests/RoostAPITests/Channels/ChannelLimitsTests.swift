@@ -55,7 +55,7 @@ struct ChannelLimitsTests {
         #expect(refusal(create)?.limit == 300_000)
     }
 
-    @Test("SB-03 AM-19 a channel can't differ in what its type has fixed, nor in what only types decide")
+    @Test("SB-03 AM-19 a channel can't override what its type has fixed, nor what only types decide")
     func fixedPolicies() throws {
         func refused(_ changes: PolicyChanges, _ type: ChannelType) throws -> RoostError? {
             let policy = try #require(ChannelPolicy.preset(type))
@@ -81,7 +81,7 @@ struct ChannelLimitsTests {
             ])
     }
 
-    @Test("SB-03 a channel's policy says each thing once: what is given last holds, and the rest stays")
+    @Test("SB-03 a channel's policy says each thing once: the last given value holds, and the rest stays")
     func merging() {
         let first = PolicyChanges(discovery: .members, join: .invited, maxMembers: 5)
         let both = first.merging(PolicyChanges(join: .everyone, send: .operators))
@@ -137,7 +137,7 @@ struct ChannelLimitsTests {
         #expect(codes == [.invalidArgument, nil, nil, .limitExceeded])
     }
 
-    @Test("SB-03 AM-36 what contradicts itself is refused")
+    @Test("SB-03 AM-36 settings that contradict each other are refused")
     func contradictions() {
         let codes = [
             code(CreateChannel()) { ($0.isPublic, $0.policy) = (true, PolicyChanges(join: .invited)) },

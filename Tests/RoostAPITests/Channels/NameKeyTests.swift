@@ -4,7 +4,7 @@ import Testing
 @Suite("Keys of names")
 struct NameKeyTests {
     @Test(
-        "MN-14 X-21 one or two letters are held at the beginning of a word, more anywhere; a character can have several",
+        "MN-14 X-21 one or two letters match at the beginning of a word, more anywhere; a character can have several",
         arguments: [
             ("jo", true), ("os", false), ("ose", true), ("e al", true), ("al", true), ("नमस्ते", true), ("नमस", true), ("मस्", true),
             ("स्त", true), ("दो", true), ("न", true), ("मस", false), ("त", false),

@@ -4,7 +4,7 @@ import Testing
 
 @Suite("What a policy decides")
 struct PolicyKnobTests {
-    /// Changes that give everything, each with another value than the first preset.
+    /// Changes that set everything, each to another value than the first preset.
     private static let everything = PolicyChanges(
         create: .admins, discovery: .members, join: .invited, leave: .nobody, add: .owners, invite: .operators, remove: .admins,
         read: .everyone, send: .operators, mention: .admins, update: .owners, updatePolicy: .owners, moderate: .admins,
@@ -21,7 +21,7 @@ struct PolicyKnobTests {
         #expect(Self.everything.names == PolicyName.allCases)
     }
 
-    @Test("AM-14 what is given is applied, merged, written and read, by either writer, and can be taken back")
+    @Test("AM-14 given values are applied, merged, written and read, by either writer, and can be taken back")
     func roundTrips() throws {
         let first = ChannelPolicy.presets[0]
         let applied = first.applying(Self.everything)
@@ -43,13 +43,13 @@ struct PolicyKnobTests {
         changes.maxMembers = nil
         #expect(changes.names == PolicyName.allCases.filter { $0 != .send && $0 != .maxMembers })
         #expect(changes.send == nil && changes.read == .everyone)
-        // Equal changes are equal values, however they came about.
+        // Equal changes are equal values, however they were made.
         var same = PolicyChanges(send: .operators)
         same.send = nil
         #expect(same == PolicyChanges())
     }
 
-    @Test("AM-14 a policy is read back as it was; without a field it can't be read, but for those that came later")
+    @Test("AM-14 a policy is read back as it was; without a field it can't be read, except for fields added later")
     func policies() throws {
         for policy in ChannelPolicy.presets {
             let json = try JSONWriter.bytes(of: policy)
@@ -62,7 +62,7 @@ struct PolicyKnobTests {
             if name == PolicyName.updatePolicy.rawValue {
                 #expect(try JSONDecoder().decode(ChannelPolicy.self, from: json).updatePolicy == .operators)
             } else if name == PolicyName.mention.rawValue {
-                // Who sent then mentions now, but in conversations.
+                // Users who could send then can mention now, except in conversations.
                 #expect(try JSONDecoder().decode(ChannelPolicy.self, from: json).mention == .members)
             } else if name.hasPrefix("announces") || name.hasSuffix("Events") {
                 #expect(try JSONDecoder().decode(ChannelPolicy.self, from: json) == group)

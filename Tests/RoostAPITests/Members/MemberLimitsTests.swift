@@ -27,7 +27,7 @@ struct MemberLimitsTests {
         #expect(lists.map { code(WithdrawInvitations(channel: "c", users: $0)) } == expected)
     }
 
-    @Test("AM-24 SB-10 a creation names at most 100 users and 100 operators; nobody, and somebody twice, is as well")
+    @Test("AM-24 SB-10 a creation names at most 100 users and 100 operators; none, and duplicates, are accepted")
     func usersOfACreation() {
         let lists = [users(0), users(100), users(101), ["a", "a"], [""]]
         let expected: [RoostError.Code?] = [nil, nil, .limitExceeded, nil, .invalidArgument]
@@ -105,7 +105,7 @@ struct MemberLimitsTests {
             ])
     }
 
-    @Test("SB-27 D-32 a newer message brings back a channel that was hidden so as to, and only then")
+    @Test("SB-27 D-32 a newer message brings back a channel that was hidden until then, and no other")
     func visibility() {
         let now = Timestamp(milliseconds: 0)
         let states: [HiddenState] = HiddenState.allCases.flatMap { state in

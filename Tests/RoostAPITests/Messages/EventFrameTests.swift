@@ -2,7 +2,7 @@ import Foundation
 import RoostAPI
 import Testing
 
-/// The smallest form of an event, and what has another.
+/// The smallest form of an event, and events that need another form.
 @Suite("Events on sockets")
 struct EventFrameTests {
     private static let time = Timestamp(milliseconds: 1_772_368_205_250)
@@ -29,7 +29,7 @@ struct EventFrameTests {
         try JSONDecoder().decode(EventFrame.self, from: Data(text.utf8)).event
     }
 
-    @Test("a new message comes alone, and the rest of its event follows from it")
+    @Test("a new message is sent alone, and the rest of its event follows from it")
     func alone() throws {
         let text = try Self.text(Self.event())
         #expect(
@@ -60,7 +60,7 @@ struct EventFrameTests {
         }
     }
 
-    @Test("a new message adds itself to the counters, and to nothing but them")
+    @Test("a new message adds itself to the counters, and only to them")
     func counters() {
         var counters = ChannelCounters(
             seq: 2, memberCount: 7, messageCount: 5, ordinal: 6, lastActivity: Timestamp(milliseconds: 0), lastMessageAt: nil)

@@ -11,7 +11,7 @@ struct UnreadTests {
             channelSeq: 0, userSeq: 0)
     }
 
-    @Test("AM-43 unread is what the channel has more than the member has read; nothing for non-members")
+    @Test("AM-43 unread is what the channel has more than the member has read; none for non-members")
     func counts() {
         let counters = ChannelCounters(seq: 9, memberCount: 2, messageCount: 5, lastActivity: now)
         let counts = [
@@ -22,7 +22,7 @@ struct UnreadTests {
         #expect(counts == [3, 0, 0, 0])
     }
 
-    @Test("AM-43 SB-27 unread and coming back go by what counts, not by what the channel has")
+    @Test("AM-43 SB-27 unread and automatic unhiding go by the messages that count, not by all in the channel")
     func ordinals() {
         let counters = ChannelCounters(seq: 9, memberCount: 2, messageCount: 9, ordinal: 5, lastActivity: now)
         #expect(Unread.count(in: counters, for: membership(readCount: 2)) == 3)
@@ -35,7 +35,7 @@ struct UnreadTests {
         #expect(states == [.unhidden, .hiddenAllowAutoUnhide])
     }
 
-    @Test("I8 an own message is never unread")
+    @Test("I8 a user's own message is never unread")
     func receives() {
         var membership = membership(readCount: 2)
         let message = Message(

@@ -1,7 +1,7 @@
 import RoostAPI
 import Testing
 
-/// Events as users who may not read old messages get them.
+/// Events as sent to users who may not read old messages.
 @Suite("Concealing")
 struct EventConcealingTests {
     private static func message(_ seq: Seq) -> Message {
@@ -30,13 +30,13 @@ struct EventConcealingTests {
     }
 
     @Test(
-        "I10 an event holds old messages when one of them is older than itself",
+        "I10 an event holds old messages if one of them is older than itself",
         arguments: [([3, 5, 9], 3), ([9, 4], 4), ([9], nil), ([], nil), (nil, nil)] as [([Seq]?, Seq?)])
     func oldest(held: [Seq]?, oldest: Seq?) {
         #expect(Self.event(held).oldestMessage == oldest)
     }
 
-    @Test("I10 MN-12 who has changed a concealed message isn't named, though other messages' mentions come with it")
+    @Test("I10 MN-12 the user who changed a concealed message isn't named, though other messages' mentions are sent with it")
     func whoChanged() {
         let mentions = ([3, 8] as [Seq]).map { ChannelMention(seq: $0, changeSeq: $0, mentionSeq: $0, sender: "ben") }
         func changed(_ seq: Seq?, _ mentions: [ChannelMention], by user: UserID?) -> Event {

@@ -31,7 +31,7 @@ struct IdentifierTests {
     }
 
     @Test(
-        "AM-13 an id may hold anything but control characters, line ends, '/' and ','",
+        "AM-13 an id may contain anything but control characters, line ends, '/' and ','",
         arguments: [
             ("general", nil), ("a b", nil), ("a:b", nil), ("a.b", nil), ("...", nil), ("%2F", nil), ("a?b#c", nil), ("ünï", nil),
             ("😀", nil),
@@ -44,7 +44,7 @@ struct IdentifierTests {
     }
 
     @Test(
-        "AM-13 an id has one way to be written: ids that Swift takes for one are one to the database",
+        "AM-13 an id has one spelling: ids that Swift considers equal are equal to the database",
         arguments: ["cafe\u{301}", "\u{212b}", "\u{1100}\u{1161}", "q\u{323}\u{307}x\u{307}\u{323}", "\u{2126}"])
     func isNormalized(text: String) throws {
         let normalized = text.precomposedStringWithCanonicalMapping
@@ -61,7 +61,7 @@ struct IdentifierTests {
         #expect(ids.map(\.rawValue) == bytes)
     }
 
-    @Test("I4 a client id that is made at random has 128 bits in 22 characters, and every server takes it")
+    @Test("I4 a random client id has 128 bits in 22 characters, and every server accepts it")
     func clientIDs() throws {
         let ids = (0..<1000).map { _ in ClientID.random() }
         #expect(Set(ids).count == ids.count)

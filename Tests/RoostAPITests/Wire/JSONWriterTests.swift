@@ -4,7 +4,7 @@ import Testing
 
 @Suite("JSONWriter")
 struct JSONWriterTests {
-    @Test("what is written reads as what Foundation writes", arguments: 1...20 as ClosedRange<UInt64>)
+    @Test("its output reads the same as Foundation's", arguments: 1...20 as ClosedRange<UInt64>)
     func equalsFoundation(seed: UInt64) throws {
         var json = RandomJSON(random: SeededGenerator(seed: seed))
         for _ in 0..<100 {
@@ -15,7 +15,7 @@ struct JSONWriterTests {
                 #expect(read == value)
                 return
             }
-            // The top of the text is an array, for not every JSON reader takes a bare value.
+            // The top of the text is an array, since not every JSON reader accepts a bare value.
             let wrapped = Data(try JSONWriter.bytes(of: [value]))
             let theirs = try JSONSerialization.jsonObject(with: JSONEncoder().encode([value])) as? NSArray
             let ours = try JSONSerialization.jsonObject(with: wrapped) as? NSArray
@@ -26,7 +26,7 @@ struct JSONWriterTests {
         }
     }
 
-    /// Uses every way in which a value can ask for containers.
+    /// Uses every way in which a value can request containers.
     private struct Awkward: Encodable {
         enum Keys: String, CodingKey { case first, list, deep, empty, emptyList, parent, last }
         enum Inner: String, CodingKey { case one, two }
@@ -54,7 +54,7 @@ struct JSONWriterTests {
         }
     }
 
-    @Test("nested and empty containers stand where they were asked for")
+    @Test("nested and empty containers stand where they were requested")
     func nests() throws {
         let expected =
             #"{"first":18446744073709551615,"list":[1,null,{"one":true},["x"],[],[],-10],"deep":{"one":{"one":{"a":[]}},"two":0.5},"#
@@ -72,7 +72,7 @@ struct JSONWriterTests {
         #expect(texts == ["{}", "[{},{}]", #""\u0001\u001f\"\\/\n""#, "[null,3]", #"{"k":null}"#, #""7""#, "[-128]", "1.0"])
     }
 
-    @Test("what needs an escape gets one wherever it stands among others, and nothing else does")
+    @Test("characters that need an escape get one wherever they stand among others, and no others do")
     func escapes() throws {
         let neighbours: [Unicode.Scalar] = ["a", " ", "!", "#", "[", "]", "\u{7f}", "é", "€", "\u{1F426}"]
         for scalar in (0...0x7F).compactMap({ Unicode.Scalar($0 as UInt32) }) {
@@ -95,7 +95,7 @@ struct JSONWriterTests {
 
     @Test("U+FEFF is a character like any other", arguments: ["\u{feff}", "\u{feff}a", "/\u{feff}", "\n\u{feff}a\u{feff}"])
     func byteOrderMark(text: String) throws {
-        // Foundation's reader of untyped objects takes some of them away, so that it can't be asked about them elsewhere.
+        // Foundation's reader of untyped objects drops some of them, so it can't be asked about them elsewhere.
         let written = try JSONWriter.bytes(of: [text: text])
         #expect(try JSONDecoder().decode([String: String].self, from: Data(written)) == [text: text])
     }

@@ -27,7 +27,7 @@ struct LimitsTests {
         #expect(codes == [nil, .limitExceeded, nil, .limitExceeded, nil, .limitExceeded, nil, nil])
     }
 
-    @Test("X-01 a text of too many bytes is told how many it may have, besides how many characters")
+    @Test("X-01 the refusal of a text with too many bytes names the limit in bytes, besides that in characters")
     func bytes() {
         func message(_ text: String) -> String? {
             do {
@@ -44,7 +44,7 @@ struct LimitsTests {
         #expect(message(String(repeating: "👩‍👩‍👧‍👦", count: 6400)) == nil)
     }
 
-    @Test("U+0000 is refused, which PostgreSQL can't store, on every database")
+    @Test("U+0000, which PostgreSQL can't store, is refused on every database")
     func nothing() {
         let codes = ["\u{0}", "a\u{0}b", "a\u{1}b"].map { text in code { try Limits.check(text, length: 10, field: "x") } }
         #expect(codes == [.invalidArgument, .invalidArgument, nil])

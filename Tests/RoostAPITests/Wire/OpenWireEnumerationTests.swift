@@ -22,7 +22,7 @@ struct OpenWireEnumerationTests {
         }
     }
 
-    @Test("I21 each is kept as its string, and refused in a call with the names of those that there are")
+    @Test("I21 each is kept as its string, and refused in a call with the names of the known ones")
     func kept() throws {
         try expectKept(MessageKind.self, ["text", "admin", "system", "custom"])
         try expectKept(PushOption.self, ["default", "suppress", "force"])

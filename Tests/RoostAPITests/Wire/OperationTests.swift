@@ -40,7 +40,7 @@ struct OperationTests {
         #expect(unknown == [])
     }
 
-    @Test("an operation and its answer mean the same after a way over the wire", arguments: names)
+    @Test("an operation and its answer mean the same after a round trip", arguments: names)
     func roundTrips(name: String) throws {
         func check<O: RoostAPI.Operation>(_ type: O.Type) throws {
             try roundTrip(O.self)
@@ -49,7 +49,7 @@ struct OperationTests {
         try check(Self.type(name))
     }
 
-    @Test("frames, events and errors mean the same after a way over the wire")
+    @Test("frames, events and errors mean the same after a round trip")
     func framesRoundTrip() throws {
         try roundTrip(Event.self)
         try roundTrip(RoostError.self)
@@ -122,7 +122,7 @@ struct OperationTests {
             try !Self.isList(Schema.of(O.Response.self)) || O.Response.self is any WireWritable.Type
         }
         let wrong = try Operations.all.filter { try !isWritten($0) }.map { $0.name }
-        // It has a list among other things, which a client asks for once.
+        // It has a list among other fields, and a client requests it once.
         #expect(wrong == ["config.get"])
     }
 
@@ -135,7 +135,7 @@ struct OperationTests {
         }
     }
 
-    @Test("what members may do by role is written in the order of the roles, whatever order they are kept in")
+    @Test("members' permissions by role are written in the order of the roles, whatever order they are kept in")
     func capabilitiesAreCanonical() throws {
         let roles = (0..<40).map { "role-\($0)" }
         func rows(_ roles: [String]) -> Rows {
@@ -156,7 +156,7 @@ struct OperationTests {
     private func roundTrip<T: Codable & Hashable>(_ type: T.Type) throws {
         let schema = try Schema.of(type)
         for seed in 1...30 as ClosedRange<UInt64> {
-            // A map has its keys in any order, but where a value writes itself: only with one key both halves have the same bytes.
+            // A map's keys come in any order unless a value writes itself: only with one key do both halves have the same bytes.
             let hasOneOrder = seed.isMultiple(of: 2)
             var json = RandomJSON(random: SeededGenerator(seed: seed), keysOfMaps: hasOneOrder ? 0...1 : 0...3)
             let sent = Data(try JSONWriter.bytes(of: json.value(of: schema)))
@@ -164,7 +164,7 @@ struct OperationTests {
                 let first = try JSONDecoder().decode(type, from: sent)
                 let written = try JSONWriter.bytes(of: first)
                 let second = try JSONDecoder().decode(type, from: Data(written))
-                // What reads itself leaves to Foundation what isn't written plainly, and reads all else as Foundation does.
+                // Types that read themselves leave to Foundation what isn't written plainly, and read everything else as Foundation does.
                 if let plain = type as? any PlainReadable.Type {
                     var json = PlainJSON(written)
                     let read = plain.init(plainly: &json)
@@ -187,7 +187,7 @@ struct OperationTests {
         }
     }
 
-    /// A value that is written through its `Encodable` half, whether or not it can write itself.
+    /// A value written through its `Encodable` half, even if it can write itself.
     private struct Plain<Value: Encodable>: Encodable {
         let value: Value
         func encode(to encoder: any Encoder) throws { try value.encode(to: encoder) }
@@ -216,7 +216,7 @@ struct OperationTests {
         #expect(String(decoding: try JSONWriter.bytes(of: GetTotalUnread()), as: UTF8.self) == "{}")
     }
 
-    /// The places in a shape that may hold anything, but for metadata, which may.
+    /// The places in a shape that may hold anything, except for metadata, which may.
     private static func vague(_ schema: Schema, at path: String) -> [String] {
         switch schema {
         // A type without fields asks its decoder for nothing: there the shape is unknown, and `{}`.
@@ -243,7 +243,7 @@ struct OperationTests {
         #expect(String(decoding: try JSONWriter.bytes(of: channel), as: UTF8.self) == expected)
     }
 
-    @Test("R08 the positions of 20,000 channels are one message with ids of 40 bytes, and those of 7,500 with the longest ids")
+    @Test("R08 the positions of 20,000 channels fit one message with ids of 40 bytes, and those of 7,500 with the longest ids")
     func positions() throws {
         for (count, idLength) in [(Limits.channelsPerUserMax, 40), (7500, Limits.identifierLength)] {
             let ids = (1...count).map { String(repeating: "i", count: idLength - 5) + String($0 + 10_000) }

@@ -54,7 +54,7 @@ struct PermissionTableTests {
         }
     }
 
-    @Test("Permissions that concern no channel are stopped by no state of one, and no role grants them")
+    @Test("Permissions that concern no channel are blocked by no channel's state, and granted by no role")
     func apart() {
         let apart = Permission.allCases.filter { !$0.row.concernsChannel }
         #expect(

@@ -1,6 +1,7 @@
 import RoostAPI
 
-/// Random numbers that a seed repeats (SplitMix64). Seeds are spread by another number than steps, or one seed would begin where another is soon.
+/// Random numbers that a seed repeats (SplitMix64). Seeds and steps use different constants; otherwise one seed would begin where another
+/// soon arrives.
 struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
     init(seed: UInt64) { state = seed &* 0xD1B5_4A32_D192_ED03 &+ 0x1234_5678 }
@@ -15,7 +16,7 @@ struct SeededGenerator: RandomNumberGenerator {
     mutating func pick<T>(_ values: [T]) -> T { values[number(0...values.count - 1)] }
 }
 
-/// Random JSON, with everything in it that is awkward to write.
+/// Random JSON, with everything that is awkward to write.
 struct RandomJSON {
     var random: SeededGenerator
     /// How many keys a map of a schema has.
@@ -52,7 +53,7 @@ struct RandomJSON {
         }
     }
 
-    /// Keys differ by more than how a character is composed: Swift takes such keys for one.
+    /// Keys differ by more than how a character is composed: Swift considers such keys equal.
     mutating func object(depth: Int) -> JSONValue {
         var members: [String: JSONValue] = [:]
         for number in 0..<random.number(0...4) { members["\(number)" + text()] = value(depth: depth - 1) }

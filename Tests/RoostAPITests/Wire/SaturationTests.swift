@@ -5,7 +5,7 @@ import Testing
 struct SaturationTests {
     private static let numbers: [Int8] = [.min, .min + 1, -1, 0, 1, .max - 1, .max]
 
-    @Test("A sum that is too large or too low is the nearest number there is", arguments: numbers)
+    @Test("A sum out of range is the nearest number in it", arguments: numbers)
     func nearest(first: Int8) {
         for second in Self.numbers {
             #expect(first.addingWithSaturation(second) == Int8(clamping: Int(first) + Int(second)))
@@ -35,7 +35,7 @@ struct SaturationTests {
         #expect([counters.messageCount, counters.ordinal] == [membership.readCount, membership.readCount])
     }
 
-    @Test("Every time can be written, however far from ours")
+    @Test("Every time can be written, however far from the present")
     func times() {
         let texts = [Int64.min, -1, 0, .max].map { Timestamp(milliseconds: $0).description }
         #expect(

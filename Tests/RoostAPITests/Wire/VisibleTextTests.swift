@@ -32,7 +32,7 @@ struct VisibleTextTests {
         }
     }
 
-    @Test("AM-13 a new id has no space at either end; an id that is there already can still be named")
+    @Test("AM-13 a new id has no space at either end; an existing id can still be named")
     func spaces() {
         for text in [" a", "a ", " "] {
             #expect(refusal { try ChannelID(text).validateNew(field: "channel") } == "invalid_argument channel")
@@ -91,7 +91,7 @@ struct VisibleTextTests {
         #expect(refusal { try SendMessage(channel: "a", clientId: "1", text: text).validate() } == nil)
     }
 
-    @Test("AM-06 a tag that stands twice is refused, on channels and messages")
+    @Test("AM-06 a duplicate tag is refused, on channels and messages")
     func doubledTags() {
         let message = SendMessage(channel: "a", clientId: "1", text: "x", tags: ["a", "b", "a"])
         let answers = [
