@@ -8,9 +8,9 @@ public struct CommandRun: Hashable, Sendable {
     public let errors: String
 
     /// - Parameters:
-    ///   - words: The command with its arguments, parted by spaces; a space inside one is written `_`.
-    ///   - token: A token to use; else the command makes one with the server's secret.
-    ///   - input: What it reads on standard input.
+    ///   - words: The command with its arguments, separated by spaces; a space inside an argument is written `_`.
+    ///   - token: A token to use; otherwise the command makes one with the server's secret.
+    ///   - input: Its standard input.
     public static func roost(
         _ words: String, on server: TestServer, token: String? = nil, input: String = ""
     ) async throws -> CommandRun {
@@ -21,28 +21,28 @@ public struct CommandRun: Hashable, Sendable {
             ].compactMapValues { $0 }, input: input)
     }
 
-    /// One run without a server: arguments as they are, and variables of the environment.
+    /// One run without a server: with the arguments as given, and environment variables.
     public static func roost(
         arguments: [String], environment: [String: String] = [:], within deadline: Duration = .seconds(60)
     ) async throws -> CommandRun {
         try await run(ServerProcess.binary, arguments, environment: environment, within: deadline)
     }
 
-    /// One run of another program, as `/usr/bin/prlimit`.
+    /// One run of another program, such as `/usr/bin/prlimit`.
     public static func program(
         _ path: String, arguments: [String], within deadline: Duration = .seconds(60)
     ) async throws -> CommandRun {
         try await run(URL(filePath: path), arguments, environment: [:], within: deadline)
     }
 
-    /// One of the programs of the folder Examples, which are built with these tests and stand beside them.
+    /// One of the programs of the folder Examples, which are built next to these tests.
     public static func example(_ name: String, on server: TestServer) async throws -> CommandRun {
         try await run(
             ServerProcess.program(name), [server.url.absoluteString],
             environment: ["ANN_TOKEN": try await server.token("ann"), "BOB_TOKEN": try await server.token("bob")])
     }
 
-    /// The same with arguments and input of one's own.
+    /// The same with the given arguments and input.
     public static func example(
         _ name: String, arguments: [String], environment: [String: String], input: String
     ) async throws -> CommandRun {
@@ -51,9 +51,9 @@ public struct CommandRun: Hashable, Sendable {
             input: input)
     }
 
-    /// One run of a program beside these tests that doesn't end by itself, until its standard error has a text.
+    /// One run of a program next to these tests that doesn't end by itself, until its standard error contains a text.
     ///
-    /// - Returns: Whether the text came in time.
+    /// - Returns: Whether the text arrived in time.
     public static func hasError(
         _ text: String, from name: String, _ arguments: [String], environment: [String: String] = [:],
         within deadline: Duration = .seconds(60)
@@ -104,10 +104,11 @@ public struct CommandRun: Hashable, Sendable {
         return CommandRun(status: status, output: await text(of: output), errors: await text(of: errors))
     }
 
-    /// Kills a program and what it has started: what doesn't end by itself may not listen either, and would load the machine on.
+    /// Kills a program and its child processes: one that doesn't end by itself may also ignore softer signals, and would go on loading the
+    /// machine.
     private static func end(_ process: Process) {
         let identifier = process.processIdentifier
-        // Foundation starts each program in a process group of its own, except on Apple's systems.
+        // Foundation starts each program in its own process group, except on Apple's systems.
         if kill(-identifier, SIGKILL) != 0 { kill(identifier, SIGKILL) }
     }
 
@@ -117,7 +118,7 @@ public struct CommandRun: Hashable, Sendable {
         return text
     }
 
-    /// Each line of the output with one space between its columns.
+    /// The lines of the output, with one space between columns.
     public var lines: [String] {
         output.split(separator: "\n").map { $0.split(separator: " ").joined(separator: " ") }
     }

@@ -2,11 +2,11 @@ public import RoostCore
 
 /// The tables that the rules write.
 public enum CoreTables {
-    /// More than any table has: a column that isn't there reads as NULL.
+    /// More than any table has: a column that doesn't exist reads as NULL.
     static let columnsMax = 40
 
     public static let all: [(name: String, rows: SQL)] = [
-        // How far the ids have come isn't anybody's state: trying what is there already takes one.
+        // How many ids were taken isn't part of the state: a refused attempt to create something existing already takes one.
         ("settings", "SELECT * FROM settings WHERE name <> 'ids' ORDER BY 1"),
         ("users", "SELECT * FROM users ORDER BY 1"),
         ("user_activity", "SELECT * FROM user_activity ORDER BY 1"),

@@ -3,27 +3,28 @@ public import RoostAPI
 public import RoostCore
 public import RoostDatabase
 
-/// The rules on their own: a database in a directory of its own, a clock that a test sets, and all notices.
+/// The rules in isolation: a database in its own directory, a clock that a test sets, and all notices.
 ///
 ///     let world = try CoreWorld()
 ///     try world.channel("general", owner: "ann", members: ["bob"])
 ///     try world.perform(SendMessage(channel: "general", clientId: "1", text: "hi"), as: "ann")
 ///
-/// An operation runs as it does in the server: validated, then on its own in a durable transaction, or beside the writer when it only reads.
-/// The database is that of ``TestDatabase``, on the engine that the tests run on. Batches, lanes and delivery aren't tested with it: decision 0043.
+/// An operation runs as it does in the server: validated, then alone in a durable transaction, or beside the writer if it only reads. The
+/// database is that of ``TestDatabase``, on the engine that the tests run on. Batches, lanes and delivery aren't tested with it:
+/// decision 0043.
 public final class CoreWorld {
     /// Nil only between an end and a start.
     private var opened: (any RoostDatabase.Database)?
     private let place: TestDatabase
     /// The clock. It moves only when a test moves it.
     public var now = CoreWorld.start
-    /// What time it is at the beginning.
+    /// The initial time.
     public static let start = Timestamp(milliseconds: 1_772_368_205_250)
     public var ids = IDGenerator()
     public var presence: any Presence = NobodyPresent()
     /// The operator's options.
     public var options = AppOptions()
-    /// Whether operations ask for pushes.
+    /// Whether operations request pushes.
     public var handsOffPushes = false
     /// The kinds of rows that streams carry.
     package var rowKinds = StoredRowKinds.standard
@@ -32,9 +33,9 @@ public final class CoreWorld {
     private var lastClientID = 0
     /// The transaction of ``batch(_:)``, while it runs.
     package private(set) var batched: (any WriteTransaction)?
-    /// What the next operations do in their transaction once their rule has run, to be refused and undone; nil for those that stay.
+    /// Runs in the transaction of the next operations after their rule, which are then refused and rolled back; nil for operations that are kept.
     package var fault: ((any Transaction) throws -> Void)?
-    /// Happens once, when the next operation that is about channels has found them, before its turn.
+    /// Runs once, when the next operation that is about channels has found them, before its turn.
     package var meanwhile: (() throws -> Void)?
 
     public init() throws {
@@ -42,7 +43,7 @@ public final class CoreWorld {
         opened = try place.open()
     }
 
-    /// A world on a copy of a database that another version left.
+    /// A world on a copy of a database that another version wrote.
     public init(copying folder: URL) throws {
         place = try TestDatabase(copying: folder)
         let database = try place.open()
@@ -57,7 +58,7 @@ public final class CoreWorld {
 
     // MARK: Performing
 
-    /// Performs an operation and answers as the server would. Throws `RoostError` when it is refused.
+    /// Performs an operation and answers as the server would. Throws `RoostError` if it is refused.
     @discardableResult
     public func perform<O: Handled>(
         _ operation: O, as user: UserID, role: AppRole = .user, connection: Int64? = nil, token: TokenIdentity? = nil,
@@ -116,7 +117,7 @@ public final class CoreWorld {
         return found
     }
 
-    /// Performs an operation with a key. Returns nil if an earlier call with the key did it.
+    /// Performs an operation with a key. Returns nil if an earlier call with the key performed it.
     public func perform<O: Handled>(
         _ operation: O, key: IdempotencyKey, as user: UserID, role: AppRole = .user
     ) throws -> O.Response? {
@@ -134,12 +135,12 @@ public final class CoreWorld {
         }
     }
 
-    /// Performs all operations of the body in one transaction, as a lane does with those that wait for it.
+    /// Performs all operations of the body in one transaction, as a lane does with queued operations.
     ///
-    /// An engine can run the body again, after what it did was taken back. Nobody else writes meanwhile: no heads are locked.
+    /// An engine can roll back the body's work and run it again. Nothing else writes meanwhile: no heads are locked.
     ///
     /// - Parameters:
-    ///   - callers: Whose memberships are read at the beginning, where that saves anything.
+    ///   - callers: The callers whose memberships are read at the beginning, if that saves anything.
     ///   - messages: The client ids of the messages that they send.
     package func batch(
         readingAhead callers: Set<ChannelCaller> = [], sending messages: [ChannelCaller: Set<ClientID>] = [:],
@@ -157,7 +158,7 @@ public final class CoreWorld {
         }
     }
 
-    /// The refusal of an operation with a key; nil when it was performed, now or before.
+    /// The refusal of an operation with a key; nil if it was performed, now or before.
     public func refusal(
         _ operation: some Handled, key: IdempotencyKey, as user: UserID, role: AppRole = .user
     ) throws -> RoostError? {
@@ -170,7 +171,7 @@ public final class CoreWorld {
         }
     }
 
-    /// The refusal of an operation; nil when it was performed.
+    /// The refusal of an operation; nil if it was performed.
     public func refusal(
         _ operation: some Handled, as user: UserID, role: AppRole = .user, connection: Int64? = nil, token: TokenIdentity? = nil
     ) throws -> RoostError? {
@@ -182,7 +183,7 @@ public final class CoreWorld {
         }
     }
 
-    /// The code of a refusal; nil when the operation was performed.
+    /// The code of a refusal; nil if the operation was performed.
     public func code(
         _ operation: some Handled, as user: UserID, role: AppRole = .user, connection: Int64? = nil, token: TokenIdentity? = nil
     ) throws
@@ -200,7 +201,7 @@ public final class CoreWorld {
         }
     }
 
-    /// Runs something of the server's own in a transaction, as an effect does.
+    /// Runs an internal change of the server's in a transaction, as an effect does.
     @discardableResult
     public func inContext<T>(scope: Scope = Scope(), as caller: Caller = .server, _ body: (inout Context) throws -> T) throws -> T {
         try write { transaction in
@@ -215,7 +216,7 @@ public final class CoreWorld {
         }
     }
 
-    /// An effect that failed for good, as the runner leaves one.
+    /// An effect that failed permanently, as the runner leaves one.
     public func deadEffect(_ kind: String, key: String, failure: String = "unavailable: It isn't there.") throws {
         try execute(
             """
@@ -242,7 +243,7 @@ public final class CoreWorld {
         return id
     }
 
-    /// Has a device of a user connect, as the first of a socket does.
+    /// Has a user's device connect, as its first socket does.
     @discardableResult
     public func device(
         _ device: DeviceID, of user: UserID, name: String? = nil, platform: String? = nil, token: TokenIdentity? = nil,
@@ -258,7 +259,7 @@ public final class CoreWorld {
         }
     }
 
-    /// Makes a channel with its owner and further members; users that aren't there are made.
+    /// Makes a channel with its owner and further members; missing users are made.
     @discardableResult
     public func channel(
         _ id: ChannelID, type: ChannelType = .community, owner: UserID, members: [UserID] = []
@@ -268,26 +269,26 @@ public final class CoreWorld {
         return id
     }
 
-    /// Sends a message with a client id of its own.
+    /// Sends a message with its own client id.
     @discardableResult
     public func send(_ text: String, to channel: ChannelID, as user: UserID, role: AppRole = .user) throws -> Message {
         lastClientID += 1
         return try perform(SendMessage(channel: channel, clientId: ClientID("c\(lastClientID)"), text: text), as: user, role: role)
     }
 
-    /// Gives a member another role past the rules, without an event.
+    /// Gives a member another role, bypassing the rules, without an event.
     public func setRole(_ role: ChannelRole, of user: UserID, in channel: ChannelID) throws {
         try execute("UPDATE members SET role = \(role) WHERE channel_id = \(channel) AND user_id = \(user)")
     }
 
-    /// Writes past the rules, for states that would take too long to reach with them.
+    /// Writes, bypassing the rules, for states that would take too long to reach through them.
     public func execute(_ sql: SQL) throws {
         try write { transaction in _ = try transaction.execute(sql) }
         (database as? SQLiteDatabase)?.forgetReads()
     }
 
-    /// Has PostgreSQL count what the tables hold, where it is the engine. It may wait for the server's own vacuuming, which gives way after
-    /// a second: longer than an operation waits for a lock.
+    /// Has PostgreSQL, if it is the engine, count what the tables hold. It may wait for the server's own vacuuming, which gives way after a
+    /// second: longer than an operation waits for a lock.
     public func analyze() throws {
         guard TestDatabase.Engine.chosen == .postgresql else { return }
         try write { transaction in
@@ -302,14 +303,14 @@ public final class CoreWorld {
 
     public func advance(milliseconds: Int64) { now = Timestamp(milliseconds: now.milliseconds + milliseconds) }
 
-    /// Ends the server and starts it again on the same database, as the engine does.
+    /// Stops the server and starts it again on the same database, as the engine does.
     public func restart() throws {
         opened = nil
         opened = try place.open()
         ids = try database.read { try IDGenerator(continuing: $0) }
     }
 
-    // MARK: Looking
+    // MARK: Inspection
 
     /// Returns the events so far, only those of one audience if it is given: those of a channel whatever their readers.
     public func events(to audience: Audience? = nil) -> [Event] {
@@ -331,7 +332,7 @@ public final class CoreWorld {
         return Array(notices.dropFirst(before))
     }
 
-    /// Every row of every table as text, for tests that hold that nothing changed.
+    /// Every row of every table as text, for tests that check that nothing changed.
     public func dump() throws -> [String] {
         try database.read { try CoreTables.dump(in: $0) }
     }

@@ -1,6 +1,6 @@
 package import RoostCore
 
-/// A transaction that counts its statements and the rows that they answer with.
+/// A transaction that counts its statements and the rows of their answers.
 package final class CountingTransaction: Transaction {
     private let transaction: any Transaction
     package private(set) var statementCount = 0

@@ -3,9 +3,9 @@ package import RoostCore
 package import RoostServer
 import Synchronization
 
-/// Two kinds of effects of the tests' own: one that only writes to the database, and one that does something outside of it before.
+/// Two kinds of effects for tests: one that only writes to the database, and one that does something outside of it before.
 ///
-/// Each effect that ends writes a row of its own, which can't be written twice: an effect that ends twice fails, and is dead in the end.
+/// Each completed effect writes a row that can't be written twice: an effect that completes twice fails, and is dead in the end.
 package final class EffectProbe: Sendable {
     package static let inside = EffectKind.Name(rawValue: "test.inside")
     package static let outside = EffectKind.Name(rawValue: "test.outside")
@@ -16,7 +16,7 @@ package final class EffectProbe: Sendable {
 
     package init() {}
 
-    /// How often the outside part of each effect was begun.
+    /// How often the outside part of each effect was started.
     package var performedCounts: [String: Int] { performed.withLock { $0 } }
 
     /// The next attempts of an effect fail.
@@ -55,7 +55,7 @@ package final class EffectProbe: Sendable {
         return "performed"
     }
 
-    /// The keys of the effects of a kind that have ended, as the database says.
+    /// The keys of the completed effects of a kind, according to the database.
     package static func ended(_ kind: EffectKind.Name, in transaction: any Transaction) throws -> Set<String> {
         let prefix = "done.\(kind.rawValue)."
         let names = try transaction.rows("SELECT name FROM settings WHERE name LIKE \(prefix + "%")") { $0.string() }

@@ -3,7 +3,7 @@ import NIOHTTP1
 import NIOPosix
 import Synchronization
 
-/// An HTTP server on a free port of loopback that answers as a test wants: as a server would in a rare moment, or as another program does.
+/// An HTTP server on a free loopback port that answers as a test wants: like a server in a rare moment, or like another program.
 public final class HTTPStub: Sendable {
     public struct Request: Hashable, Sendable {
         /// `GET /v1/channels`
@@ -24,7 +24,7 @@ public final class HTTPStub: Sendable {
 
     /// Listens on a free port.
     ///
-    /// - Parameter answer: Answers a request. The first one has the number 1, whatever connection it comes by.
+    /// - Parameter answer: Answers a request. The first one has the number 1, whatever its connection.
     public static func start(_ answer: @escaping @Sendable (_ number: Int, _ request: Request) -> Answer) async throws -> HTTPStub {
         let log = RequestLog()
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -44,10 +44,10 @@ public final class HTTPStub: Sendable {
         port = listener.localAddress?.port ?? 0
     }
 
-    /// What it was asked, in order.
+    /// The requests so far, in order.
     public var requests: [Request] { log.requests.withLock { $0 } }
 
-    /// Listens no more.
+    /// Stops listening.
     public func stop() async { try? await listener.close() }
 }
 

@@ -2,21 +2,21 @@ public import RoostAPI
 import RoostCore
 import Synchronization
 
-/// A channel whose users all have as much under way as they can, all the time, beside somebody in another one.
+/// A channel whose users all have as much under way as they can, all the time, next to a user in another channel.
 public final class HotChannel: Sendable {
-    /// How many of the hot channel's messages were acknowledged while one was under way: the median of many.
+    /// How many of the hot channel's messages were acknowledged while one message was under way: the median of many.
     public struct Waits: Sendable {
-        /// One of somebody in another channel, who sends one after another.
+        /// A message of a user in another channel, who sends one after another.
         public let quiet: Int
-        /// One of the hot channel's own, behind all that its user has under way.
+        /// A message of the hot channel's own, after all that its user has under way.
         public let hot: Int
     }
 
-    /// What goes by before an acknowledgement in a quiet channel, at most: of batches of 512, the one that runs, the one that was full
-    /// before, its own, and one until the test has heard of it. If it stood behind all that is under way, that would be 4096.
+    /// The most acknowledgements during a message in a quiet channel: of batches of 512, the running one, the full one before, its own,
+    /// and one until the test notices. After everything under way it would be 4096.
     public static let bound = 4 * 512
 
-    /// Together several times as much as a batch of the engine, which takes 512.
+    /// Together several times the engine's batch size, which is 512.
     private static let (users, window) = (64, 64)
     private static let channel: ChannelID = "hot"
     private let acknowledged = Atomic(0)
@@ -27,7 +27,7 @@ public final class HotChannel: Sendable {
 
     /// Makes the hot channel and quiet ones, and sends in all of them.
     ///
-    /// - Parameter quiet: The other channels, in turn.
+    /// - Parameter quiet: The other channels, used in turn.
     public static func waits(on server: TestServer, quiet: [ChannelID]) async throws -> Waits {
         let users = (1...users).map { UserID("hot-\($0)") }
         let admin = try await server.socket("admin", role: .admin)
@@ -48,7 +48,7 @@ public final class HotChannel: Sendable {
         }
     }
 
-    /// Sends one message after another for one place of a user's window.
+    /// Sends one message after another for one slot of a user's window.
     private func send(as user: UserID, _ place: Int, on server: TestServer) async throws {
         var number = 0
         while !isOver.load(ordering: .relaxed) {
@@ -68,7 +68,7 @@ public final class HotChannel: Sendable {
 
     private func measure(_ quiet: [ChannelID], on server: TestServer) async throws -> Waits {
         defer { isOver.store(true, ordering: .relaxed) }
-        // Everybody's window is full, and has been for a while.
+        // Every user's window is full, and has been for a while.
         try await eventually("the hot channel to be hot") {
             acknowledged.load(ordering: .relaxed) > 2 * Self.users * Self.window || isOver.load(ordering: .relaxed)
         }
@@ -78,7 +78,7 @@ public final class HotChannel: Sendable {
             let message = SendMessage(
                 channel: quiet[number % quiet.count], clientId: ClientID("quiet-\(number)"), text: "quiet")
             let before = acknowledged.load(ordering: .relaxed)
-            // Past the network, as the hot channel's: on a busy machine the threads of sockets would be waited for, and not the engine.
+            // Past the network, like the hot channel's: on a busy machine this would measure the threads of sockets, and not the engine.
             try await server.perform(message, as: "quinn")
             waits.append(acknowledged.load(ordering: .relaxed) - before)
         }

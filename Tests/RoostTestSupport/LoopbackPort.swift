@@ -1,9 +1,9 @@
 import Foundation
 
-/// Ports of loopback for servers that are killed and started again.
+/// Loopback ports for servers that are killed and restarted.
 public enum LoopbackPort {
-    /// Returns a port that nothing has, below those that the system gives to connections: one of these could be taken by any client while the server is being
-    /// made, or is away.
+    /// Returns a free port below those that the system assigns to connections: one of these could be taken by any client while the server
+    /// is being made, or is away.
     public static func free() throws -> Int {
         for _ in 0..<100 {
             let port = UInt16.random(in: 10_000..<32_768)
@@ -12,7 +12,7 @@ public enum LoopbackPort {
         throw Missed("a free port")
     }
 
-    /// Starts a server on free ports, and again on others where somebody else took one before it listened.
+    /// Starts a server on free ports, and again on others if another process took one before the server listened.
     static func retryingWhereTaken<Server>(_ start: () async throws -> Server) async throws -> Server {
         for _ in 0..<4 {
             do { return try await start() } catch  where saysPortIsTaken("\(error)") {}
@@ -20,7 +20,7 @@ public enum LoopbackPort {
         return try await start()
     }
 
-    /// Whether a server said that it can't listen on its port, in the words of NATS or PostgreSQL.
+    /// Whether a server reported that it can't listen on its port, in the words of NATS or PostgreSQL.
     static func saysPortIsTaken(_ text: String) -> Bool { text.lowercased().contains("address already in use") }
 
     private static func isFree(_ port: UInt16) -> Bool {

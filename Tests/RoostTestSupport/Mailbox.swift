@@ -1,13 +1,13 @@
 import Synchronization
 
-/// What arrives from elsewhere, in order, to be waited for with a deadline: the tests' only way to wait.
+/// Items from elsewhere, in order, to be awaited with a deadline: the tests' only way to wait.
 public final class Mailbox<Item: Sendable>: Sendable {
     private struct State {
         var items: [Item] = []
         var isClosed = false
         var waiter: (number: Int, continuation: CheckedContinuation<Item?, Never>)?
         var waitCount = 0
-        /// The last wait whose time was over. That can be before it has begun to wait, on a machine with much to do.
+        /// The last wait that timed out. On a busy machine that can be before it has started to wait.
         var lastOver = 0
     }
     private let state = Mutex(State())
@@ -26,7 +26,7 @@ public final class Mailbox<Item: Sendable>: Sendable {
         waiter?.resume(returning: item)
     }
 
-    /// Nothing more arrives.
+    /// Ends the arrivals.
     public func close() {
         let waiter = state.withLock { state in
             state.isClosed = true
@@ -36,7 +36,7 @@ public final class Mailbox<Item: Sendable>: Sendable {
         waiter?.resume(returning: nil)
     }
 
-    /// The next item; nil when none arrives in time or none will. One task waits at a time.
+    /// The next item; nil if none arrives in time or none will. One task waits at a time.
     public func next(within deadline: Duration = .seconds(20)) async -> Item? {
         let number = state.withLock { state in
             state.waitCount += 1
@@ -69,15 +69,15 @@ public final class Mailbox<Item: Sendable>: Sendable {
     }
 }
 
-/// A wait that ended without what was waited for.
+/// A wait that ended without its result.
 public struct Missed: Error, CustomStringConvertible {
     public let description: String
     public init(_ what: String) { description = "Missed: \(what)" }
 }
 
-/// Waits until something is so that nothing tells of; looks again every few milliseconds.
+/// Waits for a condition without notifications; checks it every few milliseconds.
 ///
-/// It waits longer than a call of the SDK's may take, so that its refusal is seen before.
+/// It waits longer than a call of the SDK's may take, so the call's refusal is seen first.
 public func eventually(
     _ what: String, within deadline: Duration = .seconds(45), isolation: isolated (any Actor)? = #isolation,
     _ isSo: () async throws -> Bool

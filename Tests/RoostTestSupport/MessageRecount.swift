@@ -1,8 +1,8 @@
 public import RoostAPI
 
-/// What each user sees of messages, counted anew from operations and their answers.
+/// What each user sees of messages, counted independently from operations and their answers.
 ///
-/// It is written from docs/protocol.md, and shares nothing with what the product counts by: from an answer it takes only what nobody can know
+/// It is written from docs/protocol.md, and shares nothing with the product's counting: from an answer it takes only what can't be known
 /// before, such as ids and times.
 public struct MessageRecount: Sendable {
     /// What a member sees of a channel, besides the page of messages.
@@ -21,35 +21,35 @@ public struct MessageRecount: Sendable {
         public var lastMessage: Message?
     }
 
-    /// A user in a channel. It stays after leaving, for the sake of the floor.
+    /// A user in a channel. It is kept after leaving, because of the floor.
     private struct Place {
         var isMember = false
         var readSeq: Seq = 0
         var floor: Seq = 0
-        /// The part of it that came with joining, which others know of.
+        /// The part of it that was set by joining, which others know of.
         var joinedFloor: Seq = 0
         var hiddenState = HiddenState.unhidden
         var isMuted = false
-        /// Whether a message came since it was hidden.
+        /// Whether a message arrived since it was hidden.
         var hasNews = false
         var unreadCount = 0
 
-        /// A message brings back what was hidden until then, but not while it is muted.
+        /// A message brings back a channel hidden until then, but not while it is muted.
         mutating func comeBack() {
             if hiddenState == .hiddenAllowAutoUnhide, hasNews, !isMuted { hiddenState = .unhidden }
         }
     }
 
-    /// A message, and since which seq it mentions whom.
+    /// A message, and the seqs since which it mentions users.
     private struct Posted {
         var message: Message
-        /// Whether it is unread for those who haven't read it. That never changes, and is looked at for every message after every step.
+        /// Whether it is unread for users who haven't read it. That never changes, and is looked up for every message after every step.
         let isNews: Bool
         var namedSince: [UserID: Seq] = [:]
         var channelSince: Seq?
-        /// As it was when it was deleted, to be brought back.
+        /// Its state before it was deleted, to be restored.
         var before: Message?
-        /// Who has deleted it for themselves.
+        /// The users who have deleted it for themselves.
         var goneFor: Set<UserID> = []
 
         init(_ message: Message) {
@@ -77,7 +77,7 @@ public struct MessageRecount: Sendable {
             isNews && message.seq > place.readSeq && isVisible(at: place) && message.sender != user
         }
 
-        /// Reading ends a mention if it goes as far as the change that made it.
+        /// Reading up to the change that made a mention ends it.
         func mentions(_ user: UserID, at place: Place, since: Seq?) -> Bool {
             guard let since, since > place.readSeq else { return false }
             return isVisible(at: place) && message.sender != user && !goneFor.contains(user)
@@ -87,13 +87,13 @@ public struct MessageRecount: Sendable {
     private struct Room {
         /// Whether non-members may read.
         var isOpen: Bool
-        /// Whether the server says in it who joins and leaves.
+        /// Whether the server announces joins and leaves in it.
         var announces: Bool
         var seq: Seq = 1
-        /// Messages that were ever sent and are news.
+        /// The number of messages ever sent that are news.
         var ordinal = 0
         var places: [UserID: Place] = [:]
-        /// In the order of their seqs, without those that were deleted for good.
+        /// In the order of their seqs, without those deleted for good.
         var posted: [Posted] = []
 
         /// Takes the next seq.
@@ -102,7 +102,7 @@ public struct MessageRecount: Sendable {
             return seq
         }
 
-        /// The newest messages are asked for most.
+        /// The newest messages are looked up most.
         func index(of message: MessageID) -> Int? { posted.lastIndex { $0.message.messageId == message } }
     }
 
@@ -110,7 +110,7 @@ public struct MessageRecount: Sendable {
 
     public init() {}
 
-    // MARK: Looking
+    // MARK: Inspection
 
     public func isMember(_ user: UserID, of channel: ChannelID) -> Bool { rooms[channel]?.places[user]?.isMember ?? false }
 
@@ -126,7 +126,7 @@ public struct MessageRecount: Sendable {
     public func messages(of channel: ChannelID, visibleTo user: UserID) -> [Message]? {
         guard let room = rooms[channel] else { return nil }
         let place = room.places[user] ?? Place()
-        // The floor is a member's: in an open channel everybody else sees everything.
+        // The floor is a member's: in an open channel every non-member sees everything.
         guard place.isMember else { return room.isOpen ? room.posted.map { $0.message(for: user) } : nil }
         return room.posted.filter { $0.isVisible(at: place) }.map { $0.message(for: user) }
     }
@@ -157,7 +157,7 @@ public struct MessageRecount: Sendable {
         }
     }
 
-    /// Whether an answer to a user shows a message as it is, and says whom of those named it doesn't mention.
+    /// Whether an answer to a user shows a message as it is, and names those of the mentionees whom it doesn't mention.
     public func holds(_ answer: Message, for user: UserID, naming mentionees: [Mentionee]? = nil) -> Bool {
         var message = answer.comparable
         message.droppedMentions = nil
@@ -166,7 +166,7 @@ public struct MessageRecount: Sendable {
         return answer.droppedMentions ?? [] == Self.named(in: mentionees).filter { !mentioned.contains($0) }
     }
 
-    /// Who is named, each once.
+    /// The named users, each once.
     private static func named(in mentionees: [Mentionee]?) -> [UserID] {
         var users: [UserID] = []
         for user in mentionees?.compactMap(\.users).joined().map(\.self) ?? [] where !users.contains(user) { users.append(user) }
@@ -188,14 +188,14 @@ public struct MessageRecount: Sendable {
         rooms[channel] = Room(isOpen: isOpen, announces: announces, places: Dictionary(uniqueKeysWithValues: places))
     }
 
-    /// The server has said that users joined or left. Nobody can know its words' id and time before.
+    /// The server has announced that users joined or left. The id and time of that message can't be known before.
     ///
-    /// - Returns: Whether it says who did it, and of whom.
+    /// - Returns: Whether it names the actor and the users.
     public mutating func announced(_ message: Message, _ kind: SystemEvent.Kind, _ users: [UserID], by actor: UserID) -> Bool {
         let event = message.content.systemEvent
         let isAtItsPlace = message.seq == seq(of: message.channelId) + 1 && message.sender == actor
         let isExpected = event?.kind == kind && event?.userCount == users.count && Set(event?.users ?? []) == Set(users)
-        // It says three of them by name.
+        // The text names three of them.
         let names = event?.users.prefix(3).allSatisfy { message.text.contains($0.rawValue) } ?? false
         sent(message.content, answer: message)
         return isAtItsPlace && isExpected && names
@@ -251,9 +251,9 @@ public struct MessageRecount: Sendable {
         }
     }
 
-    /// It is as it was before it was deleted, and mentions from now on those who are still members.
+    /// It is as before the deletion, and from now on mentions those who are still members.
     ///
-    /// - Returns: Whom it mentioned when it was deleted; nil for a message that isn't.
+    /// - Returns: Whom it mentioned when it was deleted; nil for a message that isn't deleted.
     public mutating func undeleted(_ message: MessageID, in channel: ChannelID) -> [Mentionee]? {
         var mentionees: [Mentionee]?
         change(message, in: channel) { posted, room in
@@ -266,7 +266,7 @@ public struct MessageRecount: Sendable {
         return mentionees
     }
 
-    /// A user has deleted messages for themselves. The channel's stream knows nothing of it.
+    /// A user has deleted messages for themselves. The channel's stream doesn't change.
     public mutating func deletedForOneself(_ answers: [Message], by user: UserID) {
         for answer in answers {
             guard let index = rooms[answer.channelId]?.index(of: answer.messageId) else { continue }
@@ -328,9 +328,9 @@ public struct MessageRecount: Sendable {
         }
     }
 
-    /// Users who weren't members have become so, in one change.
+    /// Non-members among the users have joined, in one change.
     ///
-    /// - Returns: Those of them.
+    /// - Returns: The new members.
     @discardableResult
     public mutating func joined(_ users: [UserID], _ channel: ChannelID, hidesHistory: Bool = false) -> [UserID] {
         let newcomers = users.filter { !isMember($0, of: channel) }
@@ -347,7 +347,7 @@ public struct MessageRecount: Sendable {
         return newcomers
     }
 
-    /// Of the users, the members have left, in one change.
+    /// The members among the users have left, in one change.
     ///
     /// - Returns: Those members.
     @discardableResult
@@ -363,7 +363,7 @@ public struct MessageRecount: Sendable {
 
     // MARK: Parts
 
-    /// Changes a channel, and counts what its members haven't read.
+    /// Changes a channel, and counts its members' unread messages.
     private mutating func change(_ channel: ChannelID, _ body: (inout Room) -> Void) {
         guard var room = rooms[channel] else { return }
         body(&room)
@@ -373,7 +373,7 @@ public struct MessageRecount: Sendable {
         rooms[channel] = room
     }
 
-    /// Changes a message. One that is afterwards as it was takes no seq.
+    /// Changes a message. If it ends up the same, it takes no seq.
     private mutating func change(
         _ message: MessageID, in channel: ChannelID, _ body: (inout Posted, Room) -> Void,
         afterwards: (inout Message) -> Void = { _ in }
@@ -389,7 +389,8 @@ public struct MessageRecount: Sendable {
         }
     }
 
-    /// Whom a message mentions from a seq on, or since before if it did already. Non-members are left out, and those from whom it was hidden when they joined.
+    /// Sets whom a message mentions from a seq on, or from an earlier one for existing mentions. Non-members are left out, and members from
+    /// whom it was hidden when they joined.
     private static func mention(_ mentionees: [Mentionee]?, in posted: inout Posted, of room: Room, at seq: Seq? = nil) {
         let seq = seq ?? posted.message.seq
         var names: [UserID] = []
@@ -427,7 +428,7 @@ extension MessageRecount.Standing {
 }
 
 extension Message {
-    /// The message without the time at which the user has deleted it for themselves: of one that was deleted for all before, nobody is told it.
+    /// The message without the time at which the user has deleted it for themselves: of one that was deleted for all before, no user gets it.
     public var comparable: Message {
         guard isDeletedForMe else { return self }
         var message = self

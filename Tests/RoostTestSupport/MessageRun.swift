@@ -1,23 +1,23 @@
 public import RoostAPI
 public import RoostCore
 
-/// Performs the operations of a run: the rules on their own do, or a server.
+/// Performs the operations of a run: the rules in isolation, or a server.
 public protocol OperationPerformer {
     nonisolated(nonsending) func perform<O: Handled>(_ operation: O, as user: UserID, role: AppRole) async throws -> O.Response
 }
 
-/// Five users who do random things with messages in twenty channels, and beside them a recount of what each of them sees. A seed repeats it.
+/// Five users who do random things with messages in twenty channels, together with a recount of what each of them sees. A seed repeats it.
 public struct MessageRun: Sendable {
     public static let users: [UserID] = ["ann", "bob", "cid", "dan", "eve"]
-    /// One of the app's own people, who is a member nowhere.
+    /// An administrator of the app, who is a member of no channel.
     public static let admin: UserID = "root"
 
     /// What happened, and where.
     public struct Step: Sendable {
         public var channels: [ChannelID] = []
-        /// Who tried something; nil if there was nothing to try.
+        /// The user who tried something; nil if there was nothing to try.
         public var user: UserID?
-        /// The answer, if it isn't what a recount says.
+        /// The answer, if it differs from the recount.
         public var wrongAnswer: String?
         fileprivate var operation: (any Handled)?
         fileprivate var refusal: RoostError.Code?
@@ -34,26 +34,26 @@ public struct MessageRun: Sendable {
     public private(set) var recount = MessageRecount()
     /// How often each operation was carried out, by its name.
     public private(set) var acceptedCounts: [String: Int] = [:]
-    /// The newest messages with their senders, to be sent again. Some of them were deleted meanwhile.
+    /// The newest messages with their senders, to be sent again. Some of them have been deleted since.
     private var sent: [(user: UserID, operation: SendMessage)] = []
     private var lastNumber = 0
     private let undeletes: Bool
 
-    /// Makes the channels. The users have to be there.
+    /// Makes the channels. The users have to exist.
     ///
-    /// - Parameter undeletes: Whether deleted messages are brought back, which the server must allow for long enough.
+    /// - Parameter undeletes: Whether deleted messages are restored, which the server must allow for long enough.
     public nonisolated(nonsending) init(
         seed: UInt64, undeletes: Bool = false, by performer: some OperationPerformer
     ) async throws {
         self.undeletes = undeletes
         random = SeededGenerator(seed: seed)
         channels = (1...20).map { ChannelID("channel-\($0)") }
-        // Everybody joins the first three, into the fourth others bring them, and the fifth is open to non-members.
+        // Everyone joins the first three; into the fourth, others bring them; and the fifth is open to non-members.
         let types: [ChannelType] = [.community, .community, .live, .messaging, .livestream]
         for (index, channel) in channels.enumerated() {
             let owner = Self.users[index / 4]
             let others = Self.users.filter { $0 != owner && random.once(in: 2) }
-            // In every fourth the server says who joins and leaves.
+            // In every fourth the server announces joins and leaves.
             let announces = index.isMultiple(of: 4)
             let create = CreateChannel(
                 channel: channel, type: types[index % 5], users: others,
@@ -117,7 +117,7 @@ public struct MessageRun: Sendable {
             return changes
         }
 
-        /// The messages that nothing else may be done with.
+        /// The messages that must be left alone.
         public var changedMessages: Set<MessageID> { Set(changes.flatMap { $0.1 } + deletions.flatMap(\.messages)) }
 
         /// Whether it sends or changes a message of a channel.
@@ -126,7 +126,7 @@ public struct MessageRun: Sendable {
         }
     }
 
-    /// A change of a channel's stream that a client asked for while it was cut off, and that was made.
+    /// A change of a channel's stream that a client requested while it was cut off, and that was made.
     private struct Arrived {
         /// Its place in the stream.
         let seq: Seq
@@ -135,7 +135,7 @@ public struct MessageRun: Sendable {
         let count: @Sendable (inout MessageRecount) -> Void
     }
 
-    /// Finds out what has become of the changes that a client asked for while it was cut off.
+    /// Finds out what became of the changes that a client requested while it was cut off.
     private nonisolated(nonsending) func changes(
         of offline: Offline, by user: UserID, _ performer: some OperationPerformer
     ) async throws -> [Arrived] {
@@ -148,7 +148,7 @@ public struct MessageRun: Sendable {
                 arrived.append(Arrived(seq: message.changeSeq, name: O.name) { count(&$0, message) })
             } catch let error as RoostError where Self.expected.contains(error.code) {}
         }
-        // Asking again answers with what is stored, and is refused where the first was.
+        // Repeating a request answers with the stored result, and is refused if the first one was.
         for send in offline.messages { try await ask(send) { $0.sent(send.content, answer: $1) } }
         for edit in offline.edits { try await ask(edit) { $0.edited(edit, answer: $1) } }
         for update in offline.listUpdates { try await ask(update) { recount, _ in recount.updated(update) } }
@@ -165,7 +165,7 @@ public struct MessageRun: Sendable {
             } catch let error as RoostError where Self.expected.contains(error.code) {}
         }
         for purge in offline.purges {
-            // Of a message that is gone there is no answer. The channel's changes say whether it is.
+            // A purged message has no answer. The channel's changes show whether it is purged.
             let place = recount.messages(of: purge.channel).first { $0.messageId == purge.message }?.seq
             let changes = GetChannelChanges(channel: purge.channel, after: recount.seq(of: purge.channel))
             let purged = try await performer.perform(changes, as: Self.admin, role: .admin).rows.purged ?? []
@@ -177,7 +177,7 @@ public struct MessageRun: Sendable {
         return arrived.sorted { $0.seq < $1.seq }
     }
 
-    /// Takes in what a client did while it was cut off, now that it was carried out or refused.
+    /// Counts what a client did while it was cut off, now that it was carried out or refused.
     public nonisolated(nonsending) mutating func arrived(
         _ offline: Offline, of user: UserID, by performer: some OperationPerformer
     ) async throws {
@@ -205,14 +205,14 @@ public struct MessageRun: Sendable {
         }
     }
 
-    /// Refusals that a run meets by its nature. Others are faults.
+    /// Refusals that a run naturally meets. Others are faults.
     private static let expected: Set<RoostError.Code> = [
         .notMember, .notFound, .notMessageOwner, .inviteRequired, .notPermitted, .invalidArgument,
     ]
 
-    /// Performs an operation, and has it counted unless it is refused, when it must change nothing.
+    /// Performs an operation, and counts it unless it is refused, in which case it must change nothing.
     ///
-    /// - Parameter count: Returns whether the answer is what a recount says.
+    /// - Parameter count: Returns whether the answer agrees with the recount.
     private nonisolated(nonsending) mutating func attempt<O: Handled>(
         _ operation: O, as user: UserID, role: AppRole = .user, in channels: [ChannelID], _ performer: some OperationPerformer,
         _ count: (inout MessageRecount, O.Response) -> Bool
@@ -246,7 +246,7 @@ public struct MessageRun: Sendable {
         return content
     }
 
-    /// Users, members or not, or the channel, or both, or nobody.
+    /// Users, members or not, or the channel, or both, or none.
     private mutating func randomMentionees() -> [Mentionee] {
         let named = Self.users.filter { _ in random.once(in: 2) }
         return (named.isEmpty ? [] : [.users(named)]) + (random.once(in: 3) ? [.channel] : [])
@@ -259,7 +259,7 @@ public struct MessageRun: Sendable {
         var isAccepted = false
         let step = try await attempt(operation, as: user, in: [channel], performer) { recount, answer in
             recount.sent(content, answer: answer)
-            // A client gives its messages ids of its own.
+            // A client gives its messages their own ids.
             operation.clientId = answer.clientId
             isAccepted = true
             return recount.holds(answer, for: user, naming: content.mentionees)
@@ -345,7 +345,7 @@ public struct MessageRun: Sendable {
         case 22...24 where undeletes:
             return try await attempt(&self, UndeleteMessage(channel: channel, message: id)) { recount, answer in
                 let mentionees = recount.undeleted(id, in: channel)
-                // Whoever sees nothing of it isn't told whom it doesn't mention any more.
+                // A user who sees nothing of it isn't sent whom it no longer mentions.
                 return recount.holds(answer, for: caller, naming: answer.isDeletedForMe ? nil : mentionees)
             }
         default:
@@ -447,7 +447,7 @@ public struct MessageRun: Sendable {
         }
     }
 
-    /// Takes in what the server says of users who joined or left, where it does.
+    /// Counts the server's announcement of users who joined or left, if it makes one.
     private nonisolated(nonsending) mutating func announced(
         _ step: Step, _ kind: SystemEvent.Kind, _ users: [UserID], by actor: UserID, _ performer: some OperationPerformer
     ) async throws -> Step {

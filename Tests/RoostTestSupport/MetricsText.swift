@@ -1,4 +1,4 @@
-/// The page `/metrics`, read as strictly as the text exposition format 0.0.4 allows: what a lenient reader would let through is an error here.
+/// The page `/metrics`, read as strictly as the text exposition format 0.0.4 allows: what a lenient reader would accept is an error here.
 public struct MetricsText: Sendable {
     public struct Family: Sendable {
         public let name: String
@@ -23,7 +23,7 @@ public struct MetricsText: Sendable {
 
     public var samples: [Sample] { families.flatMap(\.samples) }
 
-    /// The value of one series; nil when the page doesn't have it.
+    /// The value of one series; nil if the page doesn't have it.
     public func value(_ name: String, _ labels: [String: String] = [:]) -> Double? {
         samples.first { $0.name == name && $0.labels == labels }?.value
     }

@@ -1,7 +1,7 @@
 public import RoostAPI
 public import RoostCore
 
-/// Operations of the tests' own that move streams of which their scope says nothing: what a mistake in a rule's scope would be.
+/// Operations for tests that move streams missing from their scope, as a mistake in a rule's scope would.
 public struct Misplaced: Handled {
     public typealias Response = Done
     public static let name = "test.misplaced"
@@ -10,7 +10,7 @@ public struct Misplaced: Handled {
     public static let permission = Permission.streamRead
     public static let summary = "Moves what its scope doesn't name."
 
-    /// The fault. Each of them also moves a stream that it may move first, if there is one.
+    /// The fault. Each of them first also moves a stream that it may move, if there is one.
     public enum Work: String, Codable, Sendable {
         /// Sends to the channel.
         case send

@@ -1,9 +1,9 @@
 import Foundation
 import Synchronization
 
-/// A real `nats-server` on a free port of loopback, to be killed and started again.
+/// A real `nats-server` on a free loopback port, to be killed and restarted.
 ///
-/// A shell stands between: it reads from a pipe that this process holds, and kills the server when the pipe ends. So the server ends
+/// A shell stands in between: it reads from a pipe that this process holds, and kills the server when the pipe ends. So the server ends
 /// with the tests, however they end.
 public final class NATSServer: Sendable {
     /// One run of the server. Its log ends when it has ended.
@@ -22,7 +22,7 @@ public final class NATSServer: Sendable {
 
     public var url: String { "nats://127.0.0.1:\(port)" }
 
-    /// Starts a server and waits until it takes connections. Further arguments are the server's own: `["--user", "ann"]`.
+    /// Starts a server and waits until it accepts connections. Further arguments are the server's own: `["--user", "ann"]`.
     public static func start(arguments: [String] = []) async throws -> NATSServer {
         let run = try await LoopbackPort.retryingWhereTaken {
             try await launch(port: try LoopbackPort.free(), monitorPort: try LoopbackPort.free(), arguments: arguments)
@@ -37,14 +37,14 @@ public final class NATSServer: Sendable {
         monitorPort = run.monitorPort
     }
 
-    /// A port of loopback on which nothing listens at the moment; for a server that is to come later.
+    /// A loopback port on which nothing listens at the moment, for a server that is started later.
     public static func reserve() async throws -> NATSServer {
         let server = try await start()
         await server.killNow()
         return server
     }
 
-    /// After it was stopped or killed: on the same port, with nothing remembered, and with other arguments if any are given.
+    /// Restarts it after it was stopped or killed: on the same port, with no state, and with other arguments if any are given.
     public func startAgain(arguments other: [String]? = nil) async throws {
         let next = try await Self.launch(port: port, monitorPort: monitorPort, arguments: other ?? arguments)
         run.withLock { $0 = next }
@@ -77,9 +77,9 @@ public final class NATSServer: Sendable {
     private static func launch(port: Int, monitorPort: Int, arguments: [String]) async throws -> Run {
         let process = Process()
         process.executableURL = URL(filePath: "/bin/sh")
-        // The shell lets go of the log, so that it ends with the server. `read` ends with the pipe. It doesn't wait at last: Foundation
-        // starts it with the signal blocked by which it would hear of the end.
-        // Debian has it where ordinary users don't look.
+        // The shell closes the log, so the log ends with the server. `read` ends with the pipe. The shell doesn't call `wait` at the end:
+        // Foundation starts it with SIGCHLD blocked, by which it would notice the end.
+        // Debian has the server outside ordinary users' path.
         let script = "PATH=$PATH:/usr/sbin; nats-server \"$@\" </dev/null & echo $!; exec 1>&- 2>&-; read -r line; kill -9 $!"
         process.arguments =
             ["-c", script, "sh", "-a", "127.0.0.1", "-p", String(port), "-m", String(monitorPort)] + arguments

@@ -1,6 +1,6 @@
-/// Waits for what nothing tells of: asks again until the answer is the right one.
+/// Waits for something without notifications: asks again until the answer is the right one.
 public enum Polling {
-    /// - Throws: ``Missed`` when the deadline is over, and what `ask` throws.
+    /// - Throws: ``Missed`` once the deadline has passed, and what `ask` throws.
     @discardableResult
     public static func value<Value>(
         within deadline: Duration = .seconds(45), _ ask: () async throws -> Value, until isRight: (Value) throws -> Bool

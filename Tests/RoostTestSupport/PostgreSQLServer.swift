@@ -4,12 +4,12 @@ import RoostCore
 import RoostDatabase
 import Synchronization
 
-/// A real PostgreSQL server on a free port of loopback, in a temporary directory, to be killed and started again.
+/// A real PostgreSQL server on a free loopback port, in a temporary directory, to be killed and restarted.
 ///
-/// A shell stands beside it: it reads from a pipe that this process holds, and when the pipe ends, it ends the server and removes the
+/// A shell runs next to it: it reads from a pipe that this process holds, and when the pipe ends, it ends the server and removes the
 /// directory. So nothing is left behind, however the tests end.
 public final class PostgreSQLServer: Sendable {
-    /// The one that most tests use, each with databases of its own. It starts when it is first asked for.
+    /// The one that most tests use, each with its own databases. It starts on first use.
     public static var shared: PostgreSQLServer { get throws { try started.get() } }
     private static let started = Result { try PostgreSQLServer() }
 
@@ -17,20 +17,20 @@ public final class PostgreSQLServer: Sendable {
     private let chosenPort = Mutex(0)
     private let programs: URL
     private let directory: URL
-    /// The server refuses to run as root, so that it then runs as somebody else.
+    /// The server refuses to run as root, and then runs as this account.
     private let account: String?
     private let lifeline: FileHandle
     private let databases = Mutex(Databases())
 
     private struct Databases {
-        /// Those that their tests are done with. To empty one takes a fraction of the time that making one takes.
+        /// Databases whose tests have ended. Emptying one takes a fraction of the time that making one takes.
         var used: [String] = []
         var lastNumber = 0
-        /// Says how to make one; nil until there is a template.
+        /// How to make one; nil until there is a template.
         var template: String?
     }
 
-    /// - Parameter certificate: What it shows to those who ask for TLS; without one it refuses that.
+    /// - Parameter certificate: The certificate for clients that request TLS; without one TLS is refused.
     public init(showing certificate: TestCertificate? = nil) throws {
         programs = try Self.findPrograms()
         account = getuid() == 0 ? (getpwnam("postgres") == nil ? "nobody" : "postgres") : nil
@@ -61,7 +61,7 @@ public final class PostgreSQLServer: Sendable {
             min_wal_size = 32MB
             """
         try append(settings, to: "postgresql.conf")
-        // One account has a password, for tests that have a wrong one.
+        // One account has a password, for tests with a wrong one.
         let access = data.appending(path: "pg_hba.conf")
         let rest = try String(contentsOf: access, encoding: .utf8)
         try Data("host all locked 127.0.0.1/32 scram-sha-256\n\(rest)".utf8).write(to: access)
@@ -85,10 +85,10 @@ public final class PostgreSQLServer: Sendable {
 
     // MARK: Running
 
-    /// Ends what is under way and stops, as an administrator does.
+    /// Ends running work and stops, as an administrator does.
     public func stop() throws { try run("pg_ctl", "-D", data.path, "-m", "fast", "-w", "stop") }
 
-    /// Starts it on a port that it keeps. Making the files took a while, in which anybody may have taken a port chosen before.
+    /// Starts it on a port that it keeps. Making the files took a while, in which another process may have taken a port chosen before.
     private func startOnFreePort() throws {
         for _ in 0..<4 {
             try choosePort()
@@ -100,7 +100,7 @@ public final class PostgreSQLServer: Sendable {
 
     private func choosePort() throws { try chosenPort.withLock { $0 = try LoopbackPort.free() } }
 
-    /// Starts after it was stopped or killed, on the same port with the same data, and waits until it takes connections.
+    /// Starts it after it was stopped or killed, on the same port with the same data, and waits until it accepts connections.
     public func startAgain() throws {
         do {
             try run("pg_ctl", "-D", data.path, "-l", log.path, "-o", "-p \(port)", "-w", "-t", "60", "start")
@@ -115,7 +115,7 @@ public final class PostgreSQLServer: Sendable {
         let lock = data.appending(path: "postmaster.pid")
         let text = try String(contentsOf: lock, encoding: .utf8)
         guard let first = text.split(separator: "\n").first, let server = pid_t(first) else { throw Missed("a running server") }
-        // Once it stands still it starts no further process.
+        // A stopped server starts no further process.
         kill(server, SIGSTOP)
         let processes = Self.children(of: server) + [server]
         for process in processes { kill(process, SIGKILL) }
@@ -124,7 +124,7 @@ public final class PostgreSQLServer: Sendable {
             guard ContinuousClock.now < deadline else { throw Missed("the end of the killed processes") }
             usleep(1000)
         }
-        // A process that its parent hasn't taken note of yet would count as running.
+        // A process that its parent hasn't reaped yet would count as running.
         try FileManager.default.removeItem(at: lock)
     }
 
@@ -139,7 +139,7 @@ public final class PostgreSQLServer: Sendable {
         return try makeNewDatabase()
     }
 
-    /// The URL of a database that a test is done with and that isn't empty; nil where there is none.
+    /// The URL of a used database, which isn't empty; nil if there is none.
     func takeUsedDatabase() -> String? { databases.withLock { $0.used.popLast() }.map(url) }
 
     func makeNewDatabase() throws -> String {
@@ -154,7 +154,7 @@ public final class PostgreSQLServer: Sendable {
         return url(of: name)
     }
 
-    /// Empties a database that nobody has open, whatever a test has done to its tables' migrations.
+    /// Empties a database that has no connections, whatever a test has done to its tables' migrations.
     func empty(_ url: String) throws {
         let known = Migrations.steps.map { "'\($0.name)'" }.joined(separator: ", ")
         let statements =
@@ -166,18 +166,18 @@ public final class PostgreSQLServer: Sendable {
         try run(sql: ["CREATE DATABASE roost_template"])
         _ = try PostgreSQLDatabase(url: url(of: "roost_template"), laneCount: 1, readerCount: 1)
         let version = try run(sql: ["SHOW server_version_num"]).first.flatMap { Int($0) } ?? 0
-        // Since version 15 there is another way, which takes three times as long for so small a database.
+        // Since version 15 the default is another strategy, which takes three times as long for so small a database.
         return "TEMPLATE roost_template" + (version >= 150_000 ? " STRATEGY FILE_COPY" : "")
     }
 
-    /// Makes a database with what a dump has.
+    /// Makes a database from a dump.
     public func makeDatabase(from dump: String) throws -> String {
         let url = try makeEmptyDatabase()
         try run(sql: [dump], in: url)
         return url
     }
 
-    /// Makes a database without any table, for tests that begin with none. The options are those of `CREATE DATABASE`.
+    /// Makes a database without tables, for tests that start with none. The options are those of `CREATE DATABASE`.
     public func makeEmptyDatabase(options: String = "") throws -> String {
         try databases.withLock { databases in
             databases.lastNumber += 1
@@ -187,13 +187,13 @@ public final class PostgreSQLServer: Sendable {
         }
     }
 
-    /// Gives a database back that was made by ``makeDatabase()``, with the tables that it had.
+    /// Returns a database that was made by ``makeDatabase()``, with the tables that it had.
     public func giveBack(_ url: String) {
         guard let name = url.split(separator: "/").last else { return }
         databases.withLock { $0.used.append(String(name)) }
     }
 
-    /// Runs statements as an administrator, each for itself, and answers the first column of what they return.
+    /// Runs statements as an administrator, each on its own, and answers the first column of their results.
     @discardableResult
     public func run(sql statements: [String], in url: String? = nil) throws -> [String] {
         let output = try run(
@@ -207,7 +207,7 @@ public final class PostgreSQLServer: Sendable {
 
 // How processes are started and ended.
 extension PostgreSQLServer {
-    /// Where the programs of the server are: where `pg_config` says, or the newest that Debian has.
+    /// The directory of the server's programs: according to `pg_config`, or the newest of Debian's.
     private static func findPrograms() throws -> URL {
         let root = URL(filePath: "/usr/lib/postgresql")
         let versions = (try? FileManager.default.contentsOfDirectory(atPath: root.path)) ?? []
@@ -220,7 +220,7 @@ extension PostgreSQLServer {
         return place
     }
 
-    /// In memory where there is enough of it, for there an fsync costs nothing, and a killed process loses nothing.
+    /// In memory if there is enough of it: there an fsync costs nothing, and a killed process loses nothing.
     private static func makePlace() -> URL {
         let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
         let free = try? FileManager.default.attributesOfFileSystem(forPath: memory.path)[.systemFreeSize] as? NSNumber
@@ -251,9 +251,9 @@ extension PostgreSQLServer {
         return try Self.launch(Self.asAccount(account, [program] + command.dropFirst()))
     }
 
-    /// Runs a program to its end and answers what it wrote, into a file.
+    /// Runs a program to its end and answers its output, which goes to a file.
     ///
-    /// Foundation's `Process` waits until all that a program has started is gone, and so for ever for a server.
+    /// Foundation's `Process` waits for every process that a program has started, and so would wait for a server for ever.
     private static func launch(_ command: [String]) throws -> String {
         let file = FileManager.default.temporaryDirectory.appending(path: "roost-output-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: file) }
@@ -263,7 +263,7 @@ extension PostgreSQLServer {
         posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
         posix_spawn_file_actions_addopen(&actions, 1, file.path, O_WRONLY | O_CREAT | O_TRUNC, 0o600)
         posix_spawn_file_actions_adddup2(&actions, 1, 2)
-        // The account that the server runs as may not enter the directory that the tests are in.
+        // The server's account may not enter the directory of the tests.
         let shell = ["/bin/sh", "-c", "cd /; exec \"$@\"", "sh"]
         var arguments = (shell + command).map { strdup($0) } + [nil]
         defer { for argument in arguments { free(argument) } }

@@ -1,9 +1,9 @@
 import Foundation
 
 extension FileHandle {
-    /// What another process writes, piece by piece, until its end.
+    /// The output of another process, piece by piece, until its end.
     ///
-    /// A thread of its own reads: Foundation's readability handler can outlive its descriptor, which ends the test process.
+    /// A dedicated thread reads: Foundation's readability handler can outlive its descriptor, which ends the test process.
     func pieces(atEnd: @escaping @Sendable () -> Void = {}) -> Mailbox<String> {
         let output = Mailbox<String>()
         Thread.detachNewThread {

@@ -2,18 +2,19 @@ import Foundation
 public import RoostAPI
 import Synchronization
 
-/// Strangers who watch a channel by a query while its members send to it.
+/// Non-members who watch a channel by a query while its members send to it.
 public enum QueryWatchers {
-    /// Has strangers begin to watch a channel that is open to all, one on each of the servers, while somebody sends to it without a pause.
+    /// Has non-members start to watch a public channel, one on each of the servers, while a member sends to it without a pause.
     ///
-    /// - Returns: Of each stranger who missed a message after those of the answer, or got one twice, which came; nothing if all is as promised.
+    /// - Returns: For each who missed a message after those of the answer, or got one twice, the seqs that arrived; nothing if all is as
+    ///   promised.
     public static func failures(
         watching channel: ChannelID, on servers: [TestServer], while sender: RawSocket
     ) async throws -> [String] {
         let isOver = Mutex(false)
         async let last = {
             while !isOver.withLock({ $0 }) { try await sender.send(channel, UUID().uuidString) }
-            // One that nobody has in an answer.
+            // A message that is in no answer.
             return try await sender.send(channel, UUID().uuidString).seq
         }()
         let watching: [(socket: RawSocket, seq: Seq)]

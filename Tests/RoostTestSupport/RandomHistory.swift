@@ -1,7 +1,7 @@
 public import RoostAPI
 import RoostCore
 
-/// Several people who do random things, some of which are refused. A seed repeats it.
+/// Several users who do random things, some of which are refused. A seed repeats it.
 public struct RandomHistory {
     public var random: SeededGenerator
     public private(set) var users: [UserID]
@@ -19,11 +19,11 @@ public struct RandomHistory {
         try createChannel(in: world, by: users[0], with: [])
         for user in users.dropFirst() { try world.perform(JoinChannel(channel: channels[0]), as: user) }
         world.options.undeletionSeconds = 3600
-        // Half of them want to be asked before an invitation makes them members.
+        // Half of them have to accept an invitation before they are members.
         for user in users.suffix(users.count / 2) { try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: user) }
     }
 
-    /// Performs one random operation. Answers what was tried, for the text of a failure.
+    /// Performs one random operation. Returns what was tried, for the text of a failure.
     @discardableResult
     public mutating func step(in world: CoreWorld) throws -> String {
         world.advance(milliseconds: random.once(in: 20) ? -500 : Int64(random.number(0...40)))
@@ -52,7 +52,7 @@ public struct RandomHistory {
                 try createChannel(in: world, by: user, with: others)
                 return "\(user) creates \(channels.last ?? "nothing")"
             default:
-                // A channel now and then, but never the first.
+                // A channel now and then, but never the first one.
                 guard let channel = channels.dropFirst().randomElement(using: &random) else { return "nothing" }
                 let admin: UserID? = random.once(in: 2) ? "root" : nil
                 return try did("delete \(channel)", admin ?? user) {
@@ -75,18 +75,18 @@ public struct RandomHistory {
         } catch is RoostError {}
     }
 
-    /// Changes or deletes a message, mostly as who sent it.
+    /// Changes or deletes a message, mostly as its sender.
     public mutating func changeSomething(in world: CoreWorld) throws {
         do { _ = try changeMessage(in: world, as: random.pick(users)) } catch is RoostError {}
     }
 
-    /// Invitations, roles, states of the channel and of the own membership.
+    /// Invitations, roles, states of the channel and of the user's own membership.
     private mutating func changeMembership(in world: CoreWorld, of channel: ChannelID, as user: UserID) throws -> String {
         let other = random.pick(users)
         func attempt(_ operation: some Handled) throws -> String {
             try did("\(type(of: operation).name) \(channel) \(other)", user) { _ = try world.perform(operation, as: user) }
         }
-        // Mostly one who may, or a freeze would hardly ever end.
+        // Mostly a user who may, or a freeze would hardly ever end.
         let (moderated, moderator) = random.once(in: 3) ? (channel, user) : (channels[0], users[0])
         func moderate(_ operation: some Handled) throws -> String {
             try did("\(type(of: operation).name) \(moderated)", moderator) { _ = try world.perform(operation, as: moderator) }
@@ -94,7 +94,7 @@ public struct RandomHistory {
         switch random.number(1...22) {
         case 1...2: return try attempt(InviteMembers(channel: channel, users: [other], welcome: "come"))
         case 3...4:
-            // Mostly an answer to an invitation that is there.
+            // Mostly an answer to an existing invitation.
             let invitations = try world.perform(ListMyInvitations(), as: user).items
             let invited = invitations.first?.invitation.channelId ?? channel
             return random.once(in: 2)
@@ -109,7 +109,7 @@ public struct RandomHistory {
         case 12:
             let hide = HideChannel(
                 channel: channel, hidePreviousMessages: random.once(in: 2), allowAutoUnhide: random.once(in: 2))
-            // Most hidden channels come back by a message: some are brought back at once.
+            // Most hidden channels are brought back by a message, some at once.
             guard random.once(in: 3) else { return try attempt(hide) }
             return try attempt(hide) + ", " + attempt(UnhideChannel(channel: channel))
         case 13 where random.once(in: 2): return try attempt(MarkUnread(channel: channel, seq: Seq(random.number(0...20))))
@@ -117,14 +117,14 @@ public struct RandomHistory {
             return random.once(in: 3)
                 ? try attempt(ResetHistory(channel: channel)) : try attempt(UnhideChannel(channel: channel))
         case 15 where random.once(in: 2):
-            // It is ended at once, now and then, or few would be.
+            // It is ended at once now and then, or few would be.
             let muted = random.once(in: 3) ? "" : try attempt(MuteNotifications(channel: channel)) + ", "
             return random.once(in: 2) ? try muted + attempt(UnmuteNotifications(channel: channel)) : muted + "nothing"
         case 14 where random.once(in: 2):
             return try attempt(SetDraft(channel: channel, text: random.once(in: 3) ? "" : "\(random.number(1...3))"))
         case 14: return try attempt(UpdatePreferences(autoAcceptInvitations: random.once(in: 3)))
         case 15: return try attempt(UpdateChannel(channel: channel, metadata: ["n": .integer(Int64(random.number(1...3)))]))
-        // Nothing ends by itself while a history goes on: that changes what a member may do without an event.
+        // Nothing expires during a history: that changes what a member may do without an event.
         case 16:
             return try attempt(SetRateLimit(channel: channel, messages: random.number(1...3), windowSeconds: 5, seconds: 86_400))
         case 17: return try attempt(RemoveRateLimit(channel: channel))
@@ -134,7 +134,7 @@ public struct RandomHistory {
         }
     }
 
-    /// Attributes that few change, and what members may do.
+    /// Attributes that change rarely, and what members may do.
     private mutating func randomUpdate(of channel: ChannelID) -> UpdateChannel {
         var update = UpdateChannel(channel: channel)
         switch random.number(1...6) {
@@ -158,7 +158,7 @@ public struct RandomHistory {
 
     private mutating func createChannel(in world: CoreWorld, by user: UserID, with others: [UserID]) throws {
         let id = ChannelID("channel-\(channels.count)")
-        // The first is open to all; some of the others are groups, whose members get invitations.
+        // The first is public; some of the others are groups, whose members get invitations.
         let types: [ChannelType] = [.group, .group, .community, .live, .messaging, .conversation, .livestream]
         let type = channels.isEmpty ? .community : random.pick(types)
         var create = CreateChannel(channel: id, type: type, users: others)
@@ -185,7 +185,7 @@ public struct RandomHistory {
         return "\(user): send \(message.seq) to \(channel)"
     }
 
-    /// Users, members or not, or the channel, or both, or nobody.
+    /// Users, members or not, or the channel, or both, or none.
     private mutating func randomMentionees() -> [Mentionee] {
         let named = users.filter { _ in random.once(in: 2) }
         return (named.isEmpty ? [] : [.users(named)]) + (random.once(in: 2) ? [.channel] : [])

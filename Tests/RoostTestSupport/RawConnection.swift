@@ -3,7 +3,7 @@ public import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A TCP connection to a server on loopback, byte by byte: for clients that break rules.
+/// A TCP connection to a loopback server, byte by byte, for clients that break rules.
 public final class RawConnection: Sendable {
     private let channel: any Channel
     private let inbox: Mailbox<ByteBuffer>
@@ -14,8 +14,8 @@ public final class RawConnection: Sendable {
     }
 
     /// - Parameters:
-    ///   - isHalfClosable: Whether the client may go on sending when the server has ended its half of the connection.
-    ///   - isNarrow: Whether the kernel holds little of what the client doesn't read, some 100 KiB instead of megabytes: packets to it are
+    ///   - isHalfClosable: Whether the client may continue to send after the server has ended its half of the connection.
+    ///   - isNarrow: Whether the kernel buffers little of what the client doesn't read, some 100 KiB instead of megabytes: packets to it are
     ///     small, and it offers little room.
     public static func connect(port: Int, isHalfClosable: Bool = false, isNarrow: Bool = false) async throws -> RawConnection {
         let inbox = Mailbox<ByteBuffer>()
@@ -39,10 +39,10 @@ public final class RawConnection: Sendable {
     }
     public func send(_ text: String) async throws { try await send(Array(text.utf8)) }
 
-    /// Sends without waiting until the kernel took it: for a client whose peer has stopped reading.
+    /// Sends without waiting for the kernel to accept the bytes: for a client whose peer has stopped reading.
     public func post(_ bytes: some Sequence<UInt8> & Sendable) { channel.writeAndFlush(ByteBuffer(bytes: bytes), promise: nil) }
 
-    /// Bytes as they arrive; nil at the end of the stream or of the time.
+    /// Bytes as they arrive; nil at the end of the stream or at the deadline.
     public func receive(within deadline: Duration = .seconds(20)) async -> ByteBuffer? { await inbox.next(within: deadline) }
 
     /// Stops or starts reading from the socket.
@@ -60,10 +60,10 @@ public final class RawConnection: Sendable {
 
     public func close() async { try? await channel.close() }
 
-    /// Ends the client's half of the connection, and goes on reading.
+    /// Ends the client's half of the connection, and continues reading.
     public func endOutput() async { try? await channel.close(mode: .output) }
 
-    /// Waits until the server has ended the connection; what comes before that is read and forgotten.
+    /// Waits until the server has ended the connection; earlier bytes are read and dropped.
     public func isClosed(within deadline: Duration = .seconds(20)) async -> Bool {
         let end = ContinuousClock.now + deadline
         while channel.isActive, ContinuousClock.now < end { _ = await inbox.next(within: .milliseconds(20)) }

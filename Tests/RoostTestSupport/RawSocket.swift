@@ -2,7 +2,7 @@ import Foundation
 import NIOCore
 public import RoostAPI
 
-/// A WebSocket client of the tests' own, which shares no code with the server or the SDK beyond the models, and can break every rule.
+/// A WebSocket client for tests, which shares no code with the server or the SDK beyond the models, and can break every rule.
 public actor RawSocket {
     /// A frame that the server sent.
     public enum Incoming: Equatable, Sendable {
@@ -14,16 +14,16 @@ public actor RawSocket {
     }
 
     public nonisolated let connection: RawConnection
-    /// Whether pings are answered when they are met, as every client does by itself.
+    /// Whether pings are answered as they are read, as every client does by itself.
     private var answersPings = true
     private var pings: [[UInt8]] = []
     private var buffer = ByteBuffer()
     private var lastCall: Int64 = 0
-    /// Events that came while a reply was waited for.
+    /// Events that arrived during the wait for a reply.
     public private(set) var events: [Event] = []
-    /// Signals that came while something else was waited for: they may come between any two frames.
+    /// Signals that arrived during another wait: they may arrive between any two frames.
     public private(set) var signals: [Signal] = []
-    /// What came while a signal was waited for.
+    /// Frames that arrived during the wait for a signal.
     private var passed: [Incoming] = []
 
     private init(connection: RawConnection) { self.connection = connection }
@@ -50,7 +50,7 @@ public actor RawSocket {
         return socket
     }
 
-    /// Connects to a port that takes frames from the first byte on, as a user, and waits for the welcome.
+    /// Connects as a user to a port that accepts frames from the first byte on, and waits for the welcome.
     public static func connectWithoutUpgrade(port: Int, token: String) async throws -> RawSocket {
         let socket = RawSocket(connection: try await RawConnection.connect(port: port))
         try await socket.authenticate(token)
@@ -105,7 +105,7 @@ public actor RawSocket {
 
     // MARK: Receiving
 
-    /// The next message of the server; pongs are passed over, and signals are kept for ``nextSignal(within:)``.
+    /// The next message of the server; pongs are skipped, and signals are kept for ``nextSignal(within:)``.
     public func next(within deadline: Duration = .seconds(20)) async -> Incoming {
         while true {
             if !passed.isEmpty { return passed.removeFirst() }
@@ -119,7 +119,7 @@ public actor RawSocket {
 
     /// The text of the next message; nil if the connection ends before it.
     ///
-    /// Pings are passed over: on a slow machine a test lasts as long as the server waits before it asks whether the client is there.
+    /// Pings are skipped: on a slow machine a test takes as long as the server waits before it pings the client.
     public func nextText(within deadline: Duration = .seconds(20)) async -> String? {
         while true {
             switch await next(within: deadline) {
@@ -132,7 +132,7 @@ public actor RawSocket {
 
     /// The next signal.
     public func nextSignal(within deadline: Duration = .seconds(20)) async throws -> Signal {
-        // The server's pings come meanwhile, and don't begin the wait anew.
+        // The server's pings arrive meanwhile, and don't restart the wait.
         let end = ContinuousClock.now + deadline
         while true {
             while let incoming = parse() {
@@ -177,13 +177,13 @@ public actor RawSocket {
     /// From now on pings aren't answered, as on a line that is cut in one direction.
     public func stopAnsweringPings() { answersPings = false }
 
-    /// Answers the pings that have come meanwhile, as on a slow line, and all others.
+    /// Answers the pings that have arrived meanwhile, as on a slow line, and all later ones.
     public func answerPingsAgain() async {
         answersPings = true
         await answerPings()
     }
 
-    /// Waits until the server asks whether the socket has what came before. What came is passed over.
+    /// Waits for the server's ping for confirmation that earlier frames arrived. Those frames are skipped.
     public func waitForPing() async throws {
         while true {
             switch await next() {
@@ -194,12 +194,12 @@ public actor RawSocket {
         }
     }
 
-    /// Waits until what the socket was given of a channel that its user reads is read, after however many pings.
+    /// Waits until what the socket was sent of a channel that its user reads is read, after however many pings.
     ///
-    /// - Parameter other: Another of the user's sockets, which asks the server how far that is.
+    /// - Parameter other: Another of the user's sockets, which asks the server for the read position.
     public func confirmReading(upTo seq: Seq, of channel: ChannelID = "general", asking other: RawSocket) async throws {
         try await eventually("\(channel) to be read up to \(seq)") {
-            // With a reply this socket answers the pings that came before it.
+            // With a reply this socket answers earlier pings.
             try await call(GetMe())
             return try await other.call(GetUnread(channel: channel)).readSeq >= seq
         }
@@ -211,29 +211,29 @@ public actor RawSocket {
 
     // MARK: Calls
 
-    /// Calls an operation and waits for its reply; events that come before it are kept in ``events``.
+    /// Calls an operation and waits for its reply; events that arrive before it are kept in ``events``.
     @discardableResult
     public func call<Call: RoostAPI.Operation>(_ operation: Call) async throws -> Call.Response {
         let number = try await post(operation)
         return try await reply(to: number, as: Call.Response.self)
     }
 
-    /// Sends a message, which is named by its client id.
+    /// Sends a message, identified by its client id.
     @discardableResult
     public func send(_ channel: ChannelID, _ clientId: String) async throws -> Message {
         try await call(SendMessage(channel: channel, clientId: ClientID(clientId), text: "text of \(clientId)"))
     }
 
-    /// Sends a call and doesn't wait.
+    /// Sends a call without waiting for the reply.
     public func post(_ operation: some RoostAPI.Operation) async throws -> Int64 {
         lastCall += 1
         try await send(json: CallFrame(call: lastCall, with: operation))
         return lastCall
     }
 
-    /// Makes calls all in one go, as rates need it. Returns the refusal of each, and nil for one that was carried out.
+    /// Sends all calls together, to reach rate limits. Returns the refusal of each, and nil for one that was carried out.
     ///
-    /// Those that are refused at once are answered before the others.
+    /// Calls that are refused at once are answered before the others.
     public func refusals(of operations: [some RoostAPI.Operation]) async throws -> [RoostError?] {
         let calls = operations.indices.map { lastCall + 1 + Int64($0) }
         lastCall += Int64(operations.count)
@@ -253,7 +253,7 @@ public actor RawSocket {
         return calls.map { refusals[$0] }
     }
 
-    /// Waits for the reply to a call; throws the refusal when it is one.
+    /// Waits for the reply to a call; throws it if it is a refusal.
     public func reply<T: Decodable>(to number: Int64, as type: T.Type) async throws -> T {
         while true {
             let incoming = await next()

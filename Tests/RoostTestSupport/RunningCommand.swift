@@ -1,6 +1,6 @@
 import Foundation
 
-/// A run of the command line that goes on while a test types into it and reads what it prints.
+/// A run of the command line that stays alive while a test types into it and reads its output.
 public final class RunningCommand {
     private let process = Process()
     private let input = Pipe()
@@ -10,11 +10,11 @@ public final class RunningCommand {
     private var printed = ""
     private var complained = ""
 
-    /// Starts a program with some words, parted by spaces.
+    /// Starts a program with some words, separated by spaces.
     ///
     /// - Parameters:
     ///   - program: `roost`, or one of the folder Examples.
-    ///   - redirections: What a shell does with its descriptors before, such as closing some.
+    ///   - redirections: Redirections that a shell makes before, such as closed descriptors.
     public init(
         _ words: String, of program: String = "roost", environment: [String: String] = [:], redirections: String = ""
     ) throws {
@@ -40,7 +40,7 @@ public final class RunningCommand {
     /// Sends it a signal.
     public func signal(_ number: Int32) { kill(process.processIdentifier, number) }
 
-    /// Waits until standard output has a text.
+    /// Waits until standard output contains a text.
     public func wait(forOutput text: String) async throws {
         while !printed.contains(text) {
             guard let piece = await output.next(within: .seconds(60)) else { throw Missed("'\(text)'; it printed: \(printed)") }
@@ -48,7 +48,7 @@ public final class RunningCommand {
         }
     }
 
-    /// Waits until standard error has a text.
+    /// Waits until standard error contains a text.
     public func wait(forError text: String) async throws {
         while !complained.contains(text) {
             guard let piece = await errors.next(within: .seconds(60)) else { throw Missed("'\(text)'; it said: \(complained)") }

@@ -1,7 +1,7 @@
 import RoostAPI
 public import Logging
 
-/// Good and bad operations at once, so that they come together in batches: the bad move a stream outside of their scope.
+/// Good and bad operations sent together, to share batches: the bad ones move a stream outside of their scope.
 package enum ScopeBatch {
     package static func run(on server: TestServer) async throws {
         let token = try await server.token("ann")
@@ -43,7 +43,7 @@ extension MetricsText {
     }
 }
 
-/// Hands on the metadata of each line of a log.
+/// Passes on the metadata of each log line.
 public struct LogLines: LogHandler {
     public var metadata: Logger.Metadata = [:]
     public var logLevel = Logger.Level.trace

@@ -1,6 +1,7 @@
 import Foundation
 
-/// Random numbers that a seed repeats (SplitMix64). Seeds are spread by another number than steps, or one seed would begin where another is soon.
+/// Random numbers that a seed repeats (SplitMix64). Seeds and steps use different constants; otherwise one seed would begin where another
+/// soon arrives.
 public struct SeededGenerator: RandomNumberGenerator, Sendable {
     private var state: UInt64
 

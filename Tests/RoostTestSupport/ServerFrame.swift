@@ -1,13 +1,13 @@
 public import NIOCore
 
-/// A WebSocket frame as the server writes it (RFC 6455 §5.2): whole and unmasked. Read by code that the server doesn't have.
+/// A WebSocket frame as the server writes it (RFC 6455 §5.2): whole and unmasked. Parsed by code that the server doesn't share.
 public enum ServerFrame: Hashable, Sendable {
     case text([UInt8])
     case ping([UInt8])
     case pong
     case close(code: UInt16, reason: String)
 
-    /// Reads one frame; nil while it isn't all there.
+    /// Reads one frame; nil while it is incomplete.
     public static func read(from buffer: inout ByteBuffer) -> ServerFrame? {
         var view = buffer
         guard let first: UInt8 = view.readInteger(), let second: UInt8 = view.readInteger() else { return nil }
@@ -29,7 +29,7 @@ public enum ServerFrame: Hashable, Sendable {
         }
     }
 
-    /// All frames of a buffer, which holds nothing else.
+    /// All frames of a buffer, which contains nothing else.
     public static func all(in buffer: ByteBuffer) -> [ServerFrame] {
         var buffer = buffer
         var frames: [ServerFrame] = []

@@ -1,21 +1,21 @@
 public import Foundation
 import Synchronization
 
-/// A server in a process of its own, to be killed.
+/// A server in its own process, to be killed.
 public final class ServerProcess: Sendable {
     public let port: Int
     private let process: Mutex<Process>
     private let ended: Mailbox<Int32>
     private let logFile: URL
 
-    /// The command line that was built with these tests: it stands beside them.
+    /// The command line that was built next to these tests.
     public static var binary: URL {
         let tests = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
         return ProcessInfo.processInfo.environment["ROOST_BINARY"].map { URL(filePath: $0) }
             ?? tests.deletingLastPathComponent().appending(path: "roost")
     }
 
-    /// A program that was built with these tests, by its name.
+    /// A program that was built next to these tests, by its name.
     static func program(_ name: String) -> URL {
         name == "roost" ? binary : binary.deletingLastPathComponent().appending(path: name)
     }
@@ -25,7 +25,7 @@ public final class ServerProcess: Sendable {
     /// - Parameters:
     ///   - arguments: Further ones of `roost serve`: `["--database", url]`.
     ///   - environment: Further variables.
-    ///   - logFile: Where it logs; a file that goes with the tests unless one is given here or `ROOST_SERVER_LOGS` names a directory.
+    ///   - logFile: Its log; a file that is removed with the tests unless one is given here or `ROOST_SERVER_LOGS` names a directory.
     public static func start(
         directory: URL, arguments: [String] = [], environment: [String: String] = [:], logFile: URL? = nil
     ) async throws -> ServerProcess {
@@ -45,7 +45,7 @@ public final class ServerProcess: Sendable {
         throw Missed("a listening server; it printed: \(text), and logged: \(log(in: logFile))")
     }
 
-    /// Starts a server and kills it after a moment, wherever it is by then.
+    /// Starts a server and kills it after a moment, whatever it is doing by then.
     public static func startAndKill(directory: URL, after delay: Duration) async throws {
         let (process, output, ended) = try launch(directory: directory, errors: .nullDevice)
         _ = await output.next(within: delay)
@@ -53,7 +53,7 @@ public final class ServerProcess: Sendable {
         _ = await ended.next()
     }
 
-    /// Starts a server that is expected to refuse: the status with which it ends by itself, and all that it wrote.
+    /// Starts a server that is expected to refuse: the status with which it ends by itself, and all of its output.
     public static func startAndWait(directory: URL, arguments: [String]) async throws -> (status: Int32?, output: String) {
         let (process, output, ended) = try launch(directory: directory, arguments: arguments, errors: nil)
         let status = await ended.next(within: .seconds(60))
@@ -70,7 +70,7 @@ public final class ServerProcess: Sendable {
         self.logFile = logFile
     }
 
-    /// - Parameter errors: Where it logs; nil for where it prints.
+    /// - Parameter errors: Its log; nil for its output.
     private static func launch(
         directory: URL, arguments: [String] = [], environment: [String: String] = [:], errors: FileHandle?
     ) throws -> (Process, Mailbox<String>, Mailbox<Int32>) {
@@ -85,7 +85,7 @@ public final class ServerProcess: Sendable {
             process.executableURL = URL(filePath: "/usr/bin/env")
             process.arguments = environment.map { "\($0)=\($1)" }.sorted() + ["/usr/bin/env", binary.path] + command
         }
-        // A server refuses variables that it doesn't know, as those of the tests are.
+        // A server refuses variables that it doesn't know, such as those of the tests.
         process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("ROOST_") }
         let pipe = Pipe()
         process.standardOutput = pipe
@@ -101,8 +101,8 @@ public final class ServerProcess: Sendable {
     }
 
     #if os(Linux)
-    /// Notes the end of a process as the kernel tells it, beside Foundation, which learns of it from a socket that both processes hold. It is left to Foundation to
-    /// collect: where that was first, it has noted it.
+    /// Notes the end of a process as reported by the kernel, in addition to Foundation, which learns of it from a socket that both
+    /// processes hold. Foundation still reaps the process: if it does so first, it has noted the end.
     private static func noteEnd(of process: Int32, in ended: Mailbox<Int32>) {
         Thread.detachNewThread {
             var end = siginfo_t()
@@ -112,7 +112,7 @@ public final class ServerProcess: Sendable {
     }
     #endif
 
-    /// Where a server logs that is given no file: to one of its own in the directory that `ROOST_SERVER_LOGS` names, or in a temporary one.
+    /// The log file of a server without a given one: its own file in the directory that `ROOST_SERVER_LOGS` names, or in a temporary one.
     private static func newLogFile() -> URL {
         guard let directory = ProcessInfo.processInfo.environment["ROOST_SERVER_LOGS"] else {
             return TemporaryDirectory.make().appendingPathExtension("log")
@@ -133,7 +133,7 @@ public final class ServerProcess: Sendable {
         throw Missed("the end of the killed server \(identifier), which is \(Self.state(of: identifier))")
     }
 
-    /// What the kernel says of a process.
+    /// The kernel's state of a process.
     private static func state(of process: Int32) -> Substring {
         let status = try? String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
         return status?.split(separator: "\n").first { $0.hasPrefix("State:") } ?? "gone"
@@ -142,10 +142,10 @@ public final class ServerProcess: Sendable {
     public var identifier: Int32 { process.withLock { $0.processIdentifier } }
 
     #if os(Linux)
-    /// The names of the threads that it has at this moment, as `top` shows them.
+    /// The names of its threads at this moment, as `top` shows them.
     public func threadNames() throws -> Set<String> {
         let tasks = "/proc/\(identifier)/task"
-        // One that ends meanwhile has none.
+        // A thread that ends meanwhile has none.
         let names = try FileManager.default.contentsOfDirectory(atPath: tasks).compactMap { task in
             try? String(contentsOfFile: "\(tasks)/\(task)/comm", encoding: .utf8).trimmingCharacters(in: .newlines)
         }
@@ -153,20 +153,20 @@ public final class ServerProcess: Sendable {
     }
     #endif
 
-    /// SIGSTOP or SIGCONT, say: the process stands still, with its connections open, or goes on.
+    /// Sends a signal such as SIGSTOP or SIGCONT: the process pauses, with its connections open, or continues.
     public func signal(_ number: Int32) { kill(identifier, number) }
 
-    /// The status with which it ended; nil when it goes on.
+    /// The status with which it ended; nil if it is still running.
     public func end(within deadline: Duration) async -> Int32? {
         guard let status = await ended.next(within: deadline) else { return nil }
-        // Whoever asks next is told too.
+        // Kept for the next caller.
         ended.put(status)
         return status
     }
 
     /// SIGTERM, and the status with which it ended.
     ///
-    /// - Throws: `Missed` if it goes on. Then it is killed, so that it holds no directory and no port.
+    /// - Throws: `Missed` if it doesn't end. Then it is killed, and keeps no directory and no port.
     public func stop() async throws -> Int32 {
         signal(SIGTERM)
         if let status = await end(within: .seconds(60)) { return status }

@@ -2,26 +2,26 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A TCP proxy on a free port of loopback, which carries bytes as they are: a network that fails when a test wants it to, and the load
+/// A TCP proxy on a free loopback port, which carries bytes unchanged: a network that fails when a test wants it to, and the load
 /// balancer in front of several nodes.
 ///
-/// Nothing is kept beyond what one read brings: what the other side doesn't take isn't read either.
+/// Nothing is buffered beyond one read: while the other side doesn't accept bytes, none are read.
 public final class TCPProxy: Sendable {
     public enum Mode: Sendable {
-        /// Carries.
+        /// Carries bytes.
         case pass
-        /// New connections are closed at once; those that stand go on.
+        /// New connections are closed at once; open ones continue.
         case refuse
-        /// Takes connections and bytes, and carries nothing, for connections that stand as well. When this ends, all connections end:
-        /// they have lost bytes.
+        /// Accepts connections and bytes, and carries nothing, for open connections too. When this ends, all connections end: they have lost
+        /// bytes.
         case swallow
-        /// The same for one direction only: what clients send is lost, or what they are sent.
+        /// The same for one direction only: bytes from clients are lost, or bytes to them.
         case swallowSent, swallowReceived
 
         var losesBytes: Bool { self == .swallow || self == .swallowSent || self == .swallowReceived }
     }
 
-    /// In which order targets are tried for a new connection. One that refuses is skipped.
+    /// The order in which targets are tried for a new connection. One that refuses is skipped.
     public enum Order: Sendable {
         case inTurn
         case random(seed: UInt64)
@@ -31,9 +31,9 @@ public final class TCPProxy: Sendable {
     private let listener: any Channel
     private let rules: ProxyRules
 
-    /// Listens on a free port in front of these ports of loopback.
+    /// Listens on a free port in front of these loopback ports.
     ///
-    /// - Parameter prefix: What is taken away from the beginning of requests' paths, as `/roost`.
+    /// - Parameter prefix: Removed from the beginning of requests' paths, such as `/roost`.
     public static func start(
         targets: [Int], order: Order = .inTurn, strippingPrefix prefix: String? = nil
     ) async throws -> TCPProxy {
@@ -52,7 +52,7 @@ public final class TCPProxy: Sendable {
         port = listener.localAddress?.port ?? 0
     }
 
-    /// Where new connections go from now on.
+    /// Sets the targets of new connections.
     public func setTargets(_ targets: [Int]) { rules.state.withLock { $0.targets = targets } }
 
     public func setMode(_ mode: Mode) {
@@ -63,20 +63,20 @@ public final class TCPProxy: Sendable {
         if before.losesBytes, mode != before { cutAll() }
     }
 
-    /// Ends all connections at this moment.
+    /// Ends all connections now.
     public func cutAll() { rules.cutAll() }
 
-    /// Ends all connections once so many more bytes have come for clients.
+    /// Ends all connections after this many more bytes for clients.
     public func cutAll(afterReceiving bytes: Int) { rules.state.withLock { $0.bytesUntilCut = bytes } }
 
-    /// Ends all connections once a client sends a WebSocket message with a text in it, which isn't carried. A message is looked at if one read brings all of
-    /// it.
+    /// Ends all connections once a client sends a WebSocket message that contains a text; that message isn't carried. A message is examined if
+    /// one read contains all of it.
     public func cutAll(insteadOfCarrying text: String) { rules.state.withLock { $0.textBeforeCut = text } }
 
-    /// Connections of clients that stand.
+    /// The number of clients' open connections.
     public var connectionCount: Int { rules.state.withLock { $0.clientCount } }
 
-    /// Listens no more, and ends all connections.
+    /// Stops listening, and ends all connections.
     public func stop() async {
         try? await listener.close()
         cutAll()
@@ -106,7 +106,7 @@ private final class ProxyRules: Sendable {
         self.prefix = prefix
     }
 
-    /// A request without the prefix of its path; other bytes as they are.
+    /// A request without the prefix of its path; other bytes unchanged.
     func withoutPrefix(_ bytes: ByteBuffer) -> ByteBuffer {
         guard let prefix else { return bytes }
         let words = String(buffer: bytes).split(separator: " ", maxSplits: 1)
@@ -114,7 +114,7 @@ private final class ProxyRules: Sendable {
         return ByteBuffer(string: "\(words[0]) \(words[1].dropFirst(prefix.count))")
     }
 
-    /// Whether what comes from clients, or for them, is lost at the moment.
+    /// Whether bytes from clients, or for them, are lost at the moment.
     func isSwallowing(fromClient: Bool) -> Bool {
         switch state.withLock({ $0.mode }) {
         case .swallow: true
@@ -128,7 +128,7 @@ private final class ProxyRules: Sendable {
         for channel in state.withLock({ Array($0.channels.values) }) { channel.close(promise: nil) }
     }
 
-    /// Counts what comes for clients. Returns whether all connections are to end now.
+    /// Counts bytes for clients. Returns whether all connections are to end now.
     func isCutDue(afterReceiving bytes: Int) -> Bool {
         state.withLock { state in
             guard let left = state.bytesUntilCut else { return false }
@@ -137,7 +137,7 @@ private final class ProxyRules: Sendable {
         }
     }
 
-    /// Looks at what a client sends. Returns whether all connections are to end now, and it isn't carried.
+    /// Examines a client's bytes. Returns whether all connections are to end now, without carrying them.
     func isCutDue(insteadOfCarrying bytes: ByteBuffer) -> Bool {
         state.withLock { state in
             guard let text = state.textBeforeCut, bytes.webSocketTexts.contains(where: { $0.contains(text) }) else { return false }
@@ -166,7 +166,7 @@ private final class ProxyRules: Sendable {
         return Array(state.targets[first...] + state.targets[..<first])
     }
 
-    /// On the loop of the client's channel, as both sides stay on it.
+    /// On the loop of the client's channel, where both sides stay.
     private func connect(_ side: ProxySide, of client: any Channel, to targets: ArraySlice<Int>) {
         guard let target = targets.first else { return client.close(promise: nil) }
         let bound = NIOLoopBound(side, eventLoop: client.eventLoop)
@@ -207,7 +207,7 @@ private final class ProxyRules: Sendable {
     }
 }
 
-/// One of the two sides of a connection. It reads only while the other side can write, and passes on that a side has ended.
+/// One of the two sides of a connection. It reads only while the other side can write, and passes on the end of a side.
 private final class ProxySide: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = ByteBuffer
@@ -218,7 +218,7 @@ private final class ProxySide: ChannelDuplexHandler {
     private let isClient: Bool
     private var context: ChannelHandlerContext?
     private var partner: ProxySide?
-    /// Whether there is where to carry to, or that nothing shall be carried.
+    /// Whether there is a target, or nothing is to be carried.
     private var isReady: Bool
     private var owesRead = false
     private(set) var isGone = false
@@ -293,7 +293,7 @@ private final class ProxySide: ChannelDuplexHandler {
 }
 
 extension ByteBuffer {
-    /// The messages in a WebSocket client's bytes, as far as they are whole; of up to 65,535 bytes each.
+    /// The complete messages in a WebSocket client's bytes; of up to 65,535 bytes each.
     fileprivate var webSocketTexts: [String] {
         var rest = self
         var texts: [String] = []

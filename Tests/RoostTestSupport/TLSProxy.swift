@@ -3,16 +3,15 @@ import NIOPosix
 import NIOSSL
 import Synchronization
 
-/// TLS on a free port of loopback in front of a server without it: the proxy that a server has, or somebody in between who shows a
-/// certificate of their own.
+/// TLS on a free loopback port in front of a server without it: the server's own proxy, or a man in the middle with another certificate.
 ///
-/// What clients send is carried to the server as it comes, without any limit.
+/// Clients' bytes are carried to the server unchanged, without any limit.
 public final class TLSProxy: Sendable {
     /// What clients have done.
     public struct Log: Hashable, Sendable {
         /// The connections that they have made.
         public var connectionCount = 0
-        /// Those that stand.
+        /// The open ones.
         public var openCount = 0
         /// What they have sent inside TLS: nothing, unless they trust the proxy.
         public var receivedSizeBytes = 0
@@ -22,14 +21,14 @@ public final class TLSProxy: Sendable {
     private let listener: any Channel
     private let clients: ProxiedClients
 
-    /// Listens in front of a port of loopback.
+    /// Listens in front of a loopback port.
     public static func start(_ certificate: TestCertificate, target: Int) async throws -> TLSProxy {
         let context = try certificate.serverContext()
         let clients = ProxiedClients()
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .childChannelInitializer { client in
                 clients.add(client)
-                // It isn't read before this is done, so that there is where to carry its bytes.
+                // It isn't read before this is done, so its bytes have a target.
                 return Self.join(client, to: target, context, clients)
             }
             .bind(host: "127.0.0.1", port: 0).get()
@@ -44,15 +43,15 @@ public final class TLSProxy: Sendable {
 
     public var log: Log { clients.state.withLock { $0.log } }
 
-    /// Waits until clients have connected and all of them are gone, and says what they have sent inside TLS.
+    /// Waits until clients have connected and all of them are gone, and returns how much they have sent inside TLS.
     ///
-    /// - Throws: ``Missed`` if that doesn't come.
+    /// - Throws: ``Missed`` if that doesn't happen.
     public func receivedSizeBytes() async throws -> Int {
         try await eventually("the end of all connections to the proxy") { log.connectionCount > 0 && log.openCount == 0 }
         return log.receivedSizeBytes
     }
 
-    /// Listens no more, and ends all connections.
+    /// Stops listening, and ends all connections.
     public func stop() async {
         try? await listener.close()
         for client in clients.state.withLock({ Array($0.open.values) }) { client.close(promise: nil) }
@@ -75,7 +74,7 @@ public final class TLSProxy: Sendable {
     }
 }
 
-/// The connections of clients that stand, and what they have done.
+/// The open connections of clients, and what they have done.
 private final class ProxiedClients: Sendable {
     struct State {
         var log = TLSProxy.Log()

@@ -1,15 +1,15 @@
 public import Foundation
 import Synchronization
 
-/// Directories of tests on disk. They go when the test process has ended, however it ended.
+/// Directories of tests on disk. They are removed once the test process has ended, for whatever reason.
 public enum TemporaryDirectory {
     private static let place = ProcessPlace(in: FileManager.default.temporaryDirectory)
 
-    /// The path of a new directory, which isn't there yet.
+    /// The path of a new directory, which doesn't exist yet.
     public static func make() -> URL { place.next() }
 }
 
-/// Directories for databases that live as long as a test: in memory where the machine can, for there an fsync costs nothing.
+/// Directories for databases that live as long as a test: in memory if the machine can, where an fsync costs nothing.
 public enum TemporaryPlace {
     private static let place: ProcessPlace = {
         let memory = URL(filePath: "/dev/shm", directoryHint: .isDirectory)
@@ -17,11 +17,11 @@ public enum TemporaryPlace {
         return ProcessPlace(in: isThere ? memory : FileManager.default.temporaryDirectory)
     }()
 
-    /// The path of a new directory, which isn't there yet.
+    /// The path of a new directory, which doesn't exist yet.
     public static func make() -> URL { place.next() }
 
-    /// Waits until no process holds the lock of a directory. It goes with the last reference to the database; but a process that another
-    /// test starts at that moment has it too, until it has become the program that it is started for.
+    /// Waits until no process holds the lock of a directory. It is released with the last reference to the database; but a process that
+    /// another test starts at that moment holds it too, until it has executed its program.
     ///
     /// - Throws: `Missed` after half a minute.
     public static func waitUntilFree(_ directory: URL) throws {
@@ -36,13 +36,13 @@ public enum TemporaryPlace {
     }
 }
 
-/// One directory for all that a test process makes somewhere. Tests fail, throw and are killed, so it isn't theirs to remove what they made.
+/// One directory for all that a test process makes in a place. Tests fail, throw and are killed, so removal isn't left to them.
 ///
-/// Its name is short, for the path of a data directory's socket has to fit into about 100 bytes.
+/// Its name is short: the path of a data directory's socket has to fit into about 100 bytes.
 private final class ProcessPlace: Sendable {
     private let root: URL
     private let count = Atomic(0)
-    /// Nil if no shell could be started; then the directory stays.
+    /// Nil if no shell could be started; in that case the directory stays.
     private let exitScript: FileHandle?
 
     init(in parent: URL) {
@@ -59,11 +59,11 @@ private final class ProcessPlace: Sendable {
     }
 }
 
-/// A shell that runs a script when this process has ended, however it ended.
+/// A shell that runs a script when this process has ended, for whatever reason.
 enum ExitScript {
     /// Starts the shell.
     ///
-    /// - Returns: What it waits for the end of. It has to be kept as long as the process lives.
+    /// - Returns: The pipe whose end the shell waits for. It has to be kept as long as the process lives.
     static func start(_ script: String, arguments: [String]) throws -> FileHandle {
         let process = Process()
         let lifeline = Pipe()

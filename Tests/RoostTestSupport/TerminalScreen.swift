@@ -1,9 +1,9 @@
 import Foundation
 import Synchronization
 
-/// A program on a terminal of its own, with what stands on its screen: it understands what `roost chat` writes, and no more.
+/// A program on its own terminal, with the contents of its screen: it understands the output of `roost chat`, and no more.
 public final class TerminalScreen {
-    /// Where one stands, and how: `1` is bold, `2` dim, `7` inverse.
+    /// A character in a style: `1` is bold, `2` dim, `7` inverse.
     private struct Cell {
         var character: Character = " "
         var style = ""
@@ -16,13 +16,13 @@ public final class TerminalScreen {
     private let output = Mailbox<[UInt8]>()
     private var cells: [[Cell]]
     private var (row, column, style) = (0, 0, "")
-    /// The beginning of a character or a sequence whose rest hasn't come yet.
+    /// The beginning of a character or a sequence whose rest hasn't arrived yet.
     private var rest: [UInt8] = []
-    /// What the status line said, with the time since the start: what is told is gone after a while.
+    /// The contents of the status line, with the time since the start: notices disappear after a while.
     private var told: [(after: Duration, line: String)] = []
     private let startedAt = ContinuousClock.now
 
-    // The header has these as macros, which don't come over (ioctl_tty(2)).
+    // The header defines these as macros that Swift doesn't import (ioctl_tty(2)).
     private static let unlock: UInt = 0x4004_5431
     private static let getNumber: UInt = 0x8004_5430
 
@@ -48,10 +48,10 @@ public final class TerminalScreen {
             .merging(["TERM": "xterm-256color"]) { $1 }.merging(environment) { $1 }
         (process.standardInput, process.standardOutput, process.standardError) = (slave, slave, slave)
         try process.run()
-        // The program alone holds its end from here on.
+        // From here on only the program holds its end.
         try slave.close()
         let (master, output) = (master, output)
-        // It ends when the program's end of the terminal is closed, which reading tells as an error.
+        // It ends when the program's end of the terminal is closed, which reading reports as an error.
         Thread.detachNewThread {
             var bytes = [UInt8](repeating: 0, count: 4096)
             while true {
@@ -81,7 +81,7 @@ public final class TerminalScreen {
         }
     }
 
-    /// Waits until the screen's lines are as they should be: longer than a call of the program's takes that nobody answers, so that it has told of it.
+    /// Waits until the screen's lines are as expected: longer than an unanswered call of the program's takes, so its report is seen.
     public func wait(_ what: String, within deadline: Duration = .seconds(40), until isSo: ([String]) -> Bool) async throws {
         let end = ContinuousClock.now + deadline
         while !isSo(lines) {
@@ -100,12 +100,12 @@ public final class TerminalScreen {
         }
     }
 
-    /// Waits until a line has a text.
+    /// Waits until a line contains a text.
     public func wait(for text: String) async throws { try await wait(text) { $0.contains { $0.contains(text) } } }
 
     public var processIdentifier: Int32 { process.processIdentifier }
 
-    /// Whether the terminal hands on each key as it is pressed, as a full screen needs it.
+    /// Whether the terminal passes on each key as it is pressed, as a full screen needs it.
     public var isRaw: Bool {
         var attributes = termios()
         return tcgetattr(master, &attributes) == 0 && attributes.c_lflag & tcflag_t(ICANON) == 0
@@ -125,7 +125,7 @@ public final class TerminalScreen {
         guard process.terminationStatus == 0 else { throw Missed("a good end: \(process.terminationStatus)") }
     }
 
-    /// What stands there, without the spaces at the end of a line.
+    /// The contents of the screen, without the spaces at the end of a line.
     public var lines: [String] {
         cells.map { line in
             let text = String(line.map(\.character))
@@ -141,7 +141,7 @@ public final class TerminalScreen {
         }
     }
 
-    // MARK: What the program writes
+    // MARK: The program's output
 
     private func take(_ bytes: [UInt8]) {
         let all = rest + bytes

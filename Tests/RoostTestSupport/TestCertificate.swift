@@ -1,9 +1,9 @@
 public import Foundation
 public import NIOSSL
 
-/// Certificates for servers of tests. Each is signed by itself and good from 2024 to 2123, and no machine trusts it.
+/// Certificates for tests' servers. Each is self-signed and valid from 2024 to 2123, and no machine trusts it.
 ///
-/// They share a key, which is in this file for everybody to read: it protects nothing.
+/// They share a key, which anyone can read in this file: it protects nothing.
 public enum TestCertificate: String, Sendable {
     /// For the host `localhost`, and not for its address.
     case localhost
@@ -12,7 +12,7 @@ public enum TestCertificate: String, Sendable {
     /// For the host `other.example`.
     case other
 
-    /// For a client that is to trust it.
+    /// For a client that has to trust it.
     public var parsed: NIOSSLCertificate { get throws { try NIOSSLCertificate(bytes: Array(text.utf8), format: .pem) } }
 
     /// Writes the certificate and its key to files, for programs that read them there.

@@ -2,7 +2,7 @@ public import Foundation
 public import RoostCore
 public import RoostDatabase
 
-/// A database that one test has for itself, on the engine that the tests run on: SQLite, or PostgreSQL where the environment has
+/// A database for a single test, on the engine that the tests run on: SQLite, or PostgreSQL if the environment has
 /// `ROOST_TEST_DATABASE=postgresql`.
 public final class TestDatabase {
     /// The engine that the tests run on.
@@ -15,7 +15,7 @@ public final class TestDatabase {
             return engine
         }()
 
-        /// The names of the tables that are there.
+        /// The names of the existing tables.
         public var tableNames: SQL {
             switch self {
             case .sqlite: "SELECT name FROM sqlite_master WHERE type = 'table'"
@@ -30,7 +30,7 @@ public final class TestDatabase {
         case url(String)
     }
     private let place: Place
-    /// Whether there are rows of another test in it still.
+    /// Whether it still contains rows of another test.
     private var isUsed = false
 
     public init() throws {
@@ -47,7 +47,7 @@ public final class TestDatabase {
         }
     }
 
-    /// A copy of a database that another version left: `roost.sqlite` and `roost.state` in a folder, or `postgresql.sql`.
+    /// A copy of a database that another version wrote: `roost.sqlite` and `roost.state` in a folder, or `postgresql.sql`.
     public init(copying folder: URL) throws {
         switch Engine.chosen {
         case .sqlite:
@@ -67,7 +67,7 @@ public final class TestDatabase {
         }
     }
 
-    /// Opens it as a server does that starts. What had it open before has to be gone.
+    /// Opens it as a starting server does. Earlier users of it have to be gone.
     public func open() throws -> any RoostDatabase.Database {
         switch place {
         case .directory(let directory):
@@ -84,11 +84,11 @@ public final class TestDatabase {
     }
 
     #if Cluster
-    /// Empties a database over a connection of its own: there are a thousand tests, and a process to do it takes longer than many of them.
+    /// Empties a database over its own connection: there are a thousand tests, and a process for it takes longer than many of them.
     private func empty(_ url: String) throws {
         isUsed = false
         guard let database = try? PostgreSQLDatabase(url: url, laneCount: 1, readerCount: 1) else {
-            // A test may have left a migration that nobody knows.
+            // A test may have left an unknown migration.
             return try PostgreSQLServer.shared.empty(url)
         }
         defer { database.close() }

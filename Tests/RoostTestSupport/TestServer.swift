@@ -5,7 +5,7 @@ package import RoostCore
 public import RoostServer
 import ServiceLifecycle
 
-/// A real server in this process, on a free port of loopback, with a data directory of its own.
+/// A real server in this process, on a free loopback port, with its own data directory.
 public final class TestServer: Sendable {
     public let port: Int
     public let directory: URL
@@ -50,8 +50,8 @@ public final class TestServer: Sendable {
 
     private static let sharedServer = Task { try await TestServer() }
 
-    /// A server for all tests that leave it as it was or keep to names of their own: starting one takes longer than most of them. It runs until
-    /// the process ends.
+    /// A server for all tests that leave it unchanged or use their own names: starting one takes longer than most of them. It runs until the
+    /// process ends.
     public static func shared() async throws -> TestServer { try await sharedServer.value }
 
     public func token(_ user: UserID, role: AppRole = .user, expiresIn seconds: TimeInterval = 3600) async throws -> String {
@@ -68,19 +68,19 @@ public final class TestServer: Sendable {
         try TemporaryPlace.waitUntilFree(directory)
     }
 
-    /// Stops the server, and waits for no more than that it says that it has ended.
+    /// Stops the server, and waits only until it reports its end.
     public func end() async throws {
         await group.triggerGracefulShutdown()
         try await running.value
     }
 
-    /// Runs something of the server's own in a transaction.
+    /// Runs an internal change of the server's in a transaction.
     package func perform(_ run: @escaping @Sendable (inout Context) throws -> Void) async throws { try await server.perform(run) }
 
-    /// Runs an operation past the network, also one that only a test knows.
+    /// Runs an operation past the network, even one that only a test knows.
     package func perform(_ operation: some Handled, as user: UserID) async throws { try await server.perform(operation, as: user) }
 
-    /// Begins to stop, without waiting.
+    /// Starts to shut down, without waiting.
     public func beginStop() async { await group.triggerGracefulShutdown() }
 
     // MARK: HTTP
@@ -105,7 +105,7 @@ public final class TestServer: Sendable {
         }
     }
 
-    /// One HTTP request on a connection of its own.
+    /// One HTTP request on its own connection.
     public func request(
         _ method: String, _ path: String, token: String? = nil, body: String? = nil, headers: [String] = []
     ) async throws
@@ -114,7 +114,7 @@ public final class TestServer: Sendable {
         try await Self.request(method, path, port: port, token: token, body: body, headers: headers)
     }
 
-    /// The same of any server on this machine.
+    /// The same for any server on this machine.
     public static func request(
         _ method: String, _ path: String, port: Int, token: String? = nil, body: String? = nil, headers: [String] = []
     ) async throws -> Answer {

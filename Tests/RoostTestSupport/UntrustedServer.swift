@@ -1,18 +1,18 @@
-/// A server that can't prove that it is the one in a client's address: one of somebody in between.
+/// A server that can't prove that it is the one in a client's address: a man in the middle.
 public struct UntrustedServer: Sendable {
     /// What is wrong with its certificate.
     public enum Fault: Sendable {
-        /// The client trusts nobody who signed it.
+        /// The client trusts none of its signers.
         case signature
         /// The client trusts it, for another host.
         case host
     }
 
-    /// What it shows.
+    /// The certificate that it shows.
     public let certificate: TestCertificate
     /// The host in the client's address.
     public let host: String
-    /// What the client trusts in addition to the machine's.
+    /// The certificates that the client trusts in addition to the machine's.
     public let trusted: [TestCertificate]
     public let fault: Fault
 
@@ -29,7 +29,7 @@ public struct UntrustedServer: Sendable {
 
 /// A server that proves that it is the one in a client's address.
 public struct TrustedServer: Sendable {
-    /// What it shows, and the client trusts.
+    /// The certificate that it shows, and that the client trusts.
     public let certificate: TestCertificate
     /// The host in the client's address, which the certificate is for.
     public let host: String

@@ -2,7 +2,7 @@ public import Foundation
 public import RoostAPI
 import RoostServer
 
-/// A server in a process of its own, as an operator sees it: its page of metrics and its log.
+/// A server in its own process, as an operator sees it: its metrics page and its log.
 public struct WatchedServer: Sendable {
     public let process: ServerProcess
     public let directory: URL
