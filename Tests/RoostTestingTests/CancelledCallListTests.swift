@@ -1,12 +1,12 @@
 import Foundation
 import Testing
 
-/// The calls that are cancelled wherever they wait are all that the SDK has.
+/// The calls that are cancelled at each of their waits are all of the SDK's.
 ///
-/// A new function, or another form of one, has no test of that until an entry of `CancelledCalls` names it.
+/// A new function, or another form of one, isn't covered until an entry of `CancelledCalls` names it.
 @Suite("Cancelled calls: the list")
 struct CancelledCallListTests {
-    /// Functions that need no entry for each form, and why.
+    /// Functions that don't need an entry for each form, and why.
     private static let exceptions = [
         "ChatEvents.next": "A loop calls one form or the other, and there is an entry with a loop.",
         "ListUpdates.next": "A loop calls one form or the other, and there is an entry with a loop.",
@@ -23,8 +23,8 @@ struct CancelledCallListTests {
         let named = try Self.counted(Self.namedFunctions())
         let missing = declared.filter { named[$0.key, default: 0] < $0.value && Self.exceptions[$0.key] == nil }
         #expect(missing.keys.sorted() == [])
-        #expect(named.keys.filter { declared[$0] == nil }.sorted() == [], "These names are of no function.")
-        #expect(Self.exceptions.keys.filter { declared[$0] == nil }.sorted() == [], "These exceptions are of no function.")
+        #expect(named.keys.filter { declared[$0] == nil }.sorted() == [], "These names belong to no function.")
+        #expect(Self.exceptions.keys.filter { declared[$0] == nil }.sorted() == [], "These exceptions belong to no function.")
         #expect(declared.count > 80, "The sources weren't read.")
     }
 
@@ -56,7 +56,7 @@ struct CancelledCallListTests {
 
     // MARK: The entries
 
-    /// What the names of the entries say, as `Type.function`.
+    /// The functions that the entries name, as `Type.function`.
     private static func namedFunctions() throws -> [String] {
         let file = root.appending(path: "Tests/RoostTestingTests/CancelledCalls.swift")
         let text = try String(contentsOf: file, encoding: .utf8)
@@ -77,7 +77,7 @@ struct CancelledCallListTests {
 
     // MARK: The sources
 
-    /// The public asynchronous functions of the SDK, as `Type.function`: one with several forms is there as often.
+    /// The public asynchronous functions of the SDK, as `Type.function`: one with several forms is repeated for each.
     private static func declaredFunctions() throws -> [String] {
         let folder = root.appending(path: "Sources/Roost")
         let paths = try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".swift") }
@@ -92,7 +92,7 @@ struct CancelledCallListTests {
         var type = ""
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         for (number, line) in lines.enumerated() {
-            // Regular expressions take their time in a debug build: most lines are passed by before.
+            // Regular expressions are slow in a debug build: most lines are skipped before.
             if line.first?.isLetter == true,
                 let match = line.prefixMatch(of: /(?:\w+ )*(?:class|struct|enum|actor|protocol|extension) (\w+)/)
             {
@@ -106,7 +106,7 @@ struct CancelledCallListTests {
         return functions
     }
 
-    /// Whether `async` stands before a declaration's body, and not among its parameters.
+    /// Whether `async` is before a declaration's body, and not among its parameters.
     ///
     /// - Parameter code: Begins with the declaration.
     private static func isAsync(_ code: String) -> Bool {

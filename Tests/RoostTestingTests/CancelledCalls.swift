@@ -4,7 +4,7 @@ import RoostAPI
 import RoostTesting
 import Testing
 
-/// The calls of the SDK, each of which may be made again and again.
+/// The calls of the SDK, each of which can be repeated.
 ///
 /// The name of an entry begins with the functions that it is for: `LiveChannel.send, delete: a row` is for two of `LiveChannel`.
 /// A function with several forms has an entry for each. `CancelledCallListTests` fails if one is missing.
@@ -12,7 +12,7 @@ import Testing
 final class CancelledCalls {
     struct Call: Sendable {
         let name: String
-        /// Whether it begins with what is done whether it is cancelled or not, and takes most of its turns.
+        /// Whether it starts with preparation that continues if it is cancelled, and takes most of its turns.
         let hasPreparation: Bool
         let run: @MainActor @Sendable () async throws -> Void
     }
@@ -20,16 +20,16 @@ final class CancelledCalls {
     private(set) var all: [Call] = []
     let ann: Chat
     private let bob: Chat
-    /// A chat that is never connected: what it is asked to send stays in its outbox.
+    /// A chat that is never connected: messages that it is asked to send stay in its outbox.
     private let offline: Chat
     private let general: LiveChannel
     private let server: RoostTestServer
     private let directory = FileManager.default.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
     private var last = 0
-    /// The texts of messages that were said to be kept.
+    /// The texts of messages acknowledged as kept.
     private var kept: Set<String> = []
 
-    /// A server for the calls. It keeps what a deleted message said, or none could be undeleted.
+    /// A server for the calls. It keeps the content of deleted messages; otherwise none could be undeleted.
     static func server() async throws -> RoostTestServer {
         try await RoostTestServer(options: AppOptions(undeletionSeconds: 3600))
     }
@@ -76,43 +76,43 @@ final class CancelledCalls {
 
     // MARK: What the calls need
 
-    /// Does all of what a call needs to succeed again, even if that is cancelled.
+    /// Restores what a call needs to succeed again, even if the call is cancelled.
     private func prepare<Value: Sendable>(
         _ work: @escaping @MainActor @Sendable () async throws -> Value
     ) async throws -> Value {
         try await Task { try await work() }.value
     }
 
-    /// Makes a call that a user may make ten times a second. A refusal takes the same way as an answer.
+    /// Makes a call that a user may make ten times a second. A refusal takes the same path as an answer.
     private func rateLimited(_ call: @MainActor @Sendable () async throws -> Void) async throws {
         do { try await call() } catch let error as RoostError where error.code == .rateLimited {}
     }
 
-    /// Returns a row of a list once it is there.
+    /// Returns a row of a list once it exists.
     private func row<Item: Identifiable & Hashable & Sendable>(
         of updates: ListUpdates<Item>, where isWanted: (Item) -> Bool
     ) async throws -> Item where Item.ID: Sendable {
         for await update in updates {
             if let item = update.items.last(where: isWanted) { return item }
         }
-        // Only a cancelled task comes to the end of the updates.
+        // Only a cancelled task reaches the end of the updates.
         throw CancellationError()
     }
 
-    /// Sends a message as ann, to be deleted for good: that is refused the second time.
+    /// Sends a message as ann, to be deleted for good: a second deletion is refused.
     private func newMessage(in channel: ChannelID) async throws -> MessageID {
         let clientId = ClientID("purged-\(next())")
         return try await ann.call(SendMessage(channel: channel, clientId: clientId, text: "purged")).messageId
     }
 
-    /// Invites ann to a new channel of bob's. In one channel for all calls, a cancelled answer could end the next invitation.
+    /// Invites ann to a new channel of bob's. In a shared channel, a cancelled answer could end the next invitation.
     private func newInvitation() async throws -> ChannelID {
         try await bob.call(CreateChannel(type: .group, users: ["ann"])).channel.channelId
     }
 
-    /// Connects another device of ann's, to be signed out: that is refused the second time.
+    /// Connects another device of ann's, to be signed out: a second sign-out is refused.
     private func newDevice() async throws -> DeviceID {
-        // Fails at once while the server is away. The other device would wait for it.
+        // Fails at once while the server is away. The other device would wait for the server.
         _ = try await ann.me()
         let phone = server.chat(as: "ann")
         try await phone.connect()
@@ -165,7 +165,7 @@ final class CancelledCalls {
         }
     }
 
-    /// Calls with a row of a list, which may be a message on its way.
+    /// Calls with a row of a list, which may be an unsent message.
     private func addRows(_ own: Message) {
         let general = general
         add("LiveChannel.edit: a row") { [unowned self] in
@@ -187,7 +187,7 @@ final class CancelledCalls {
         }
     }
 
-    /// They have a channel of their own: no other call needs what they delete.
+    /// They have their own channel: no other call needs what they delete.
     private func addDeletions() async throws {
         let attic = try await ann.createChannel("attic", users: ["bob"])
         let lobby = ann.channel("lobby")
@@ -209,7 +209,7 @@ final class CancelledCalls {
             try await attic.purge(message)
         }
         add("LiveChannel.updateMetaArrays") { [unowned self] in
-            // The list is made anew each time, or it would be full after a hundred.
+            // The list is replaced each time, or it would be full after a hundred.
             try await attic.updateMetaArrays(
                 of: liked, create: ["likes"], add: ["likes": ["\(next())"]], remove: ["likes"])
         }
@@ -265,7 +265,7 @@ final class CancelledCalls {
             try await channel.destroy()
         }
         add("Chat.createChannel: from a draft") {
-            // There is one conversation of two people: no other channel comes of it.
+            // There is one conversation of two users: repeating the call makes no other channel.
             try await ann.createChannel(CreateChannel(type: .conversation, users: ["bob"]))
         }
         add("Chat.createConversation") { try await ann.createConversation(with: ["bob"]) }
@@ -413,7 +413,7 @@ final class CancelledCalls {
             let folder = directory.appending(component: UUID().uuidString)
             let chat = server.chat(as: "cat", storage: .directory(folder))
             try await prepare {
-                // Fails at once while the server is away. The new chat would wait for it.
+                // Fails at once while the server is away. The new chat would wait for the server.
                 _ = try await ann.me()
                 try await chat.connect()
             }
@@ -432,7 +432,7 @@ final class CancelledCalls {
 
     // MARK: The end
 
-    /// Everything that was said to be kept has arrived, once.
+    /// Every message acknowledged as kept has arrived, once.
     func checkNothingIsLost() async throws {
         for await entries in ann.outbox.updates where entries.isEmpty { break }
         var texts: [String: Int] = [:]

@@ -4,10 +4,10 @@ import RoostTestSupport
 import RoostTesting
 import Testing
 
-/// The model of the article on a chat screen, which apps begin with.
+/// The model of the article on a chat screen, which apps start from.
 @MainActor @Suite("Samples: the chat screen", .timeLimit(.minutes(5)))
 struct ChatScreenModelTests {
-    @Test("A text that can't be sent is back in the field, with the reason; one that is sent isn't")
+    @Test("A text that can't be sent returns to the field, with the reason; one that is sent doesn't")
     func refusedText() async throws {
         let server = try await RoostTestServer()
         let screen = ChatScreenModel("general", of: server.chat(as: "ann"))
@@ -49,7 +49,7 @@ struct ChatScreenModelTests {
         try await server.stop()
     }
 
-    @Test("A refused change of somebody else's message is discarded")
+    @Test("A refused change of another user's message is discarded")
     func refusedChange() async throws {
         let server = try await RoostTestServer()
         let (ann, bob) = (server.chat(as: "ann"), server.chat(as: "bob"))

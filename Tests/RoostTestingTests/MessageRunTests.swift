@@ -11,7 +11,7 @@ private let stepCount = ProcessInfo.processInfo.environment["ROOST_STEPS"].flatM
 @MainActor @Suite("A long random run of messages with the SDK", .timeLimit(.minutes(5 * max(1, stepCount / 1000))))
 struct MessageRunTests {
     @Test(
-        "AM-43 AM-44 MN-16 R35 I5 I7 a device that is cut off at random shows what a recount says whenever it has caught up",
+        "AM-43 AM-44 MN-16 R35 I5 I7 a device that is cut off at random agrees with a recount whenever it has caught up",
         arguments: Seeds.first(2))
     func cutOff(seed: UInt64) async throws {
         let server = try await RoostTestServer(options: AppOptions(undeletionSeconds: 3600))
@@ -68,7 +68,7 @@ struct MessageRunTests {
     }
 }
 
-/// Everybody's devices: one that is always connected, and the phones of two users.
+/// All users' devices: one that is always connected, and the phones of two users.
 @MainActor
 private final class Devices: OperationPerformer {
     private let steady: [UserID: Chat]
@@ -90,8 +90,8 @@ private final class Devices: OperationPerformer {
         _ operation: O, as user: UserID, role: AppRole
     ) async throws -> O.Response {
         guard let chat = await device(of: user) else { throw Missed("a device of \(user)") }
-        // An app sends a new message with the live channel, which gives it an id of its own in the place of the run's number. An answer to a message that is
-        // deleted by now is refused, and would stay in the list.
+        // An app sends a new message with the live channel, which replaces the run's number by an id of its own. An answer to a message deleted
+        // since is refused, and would stay in the list.
         if let send = operation as? SendMessage, Int(send.clientId.rawValue) != nil, send.content.parentId == nil {
             let answer = try await chat.channel(send.channel).sendConfirmed(MessageDraft(content: send.content))
             if let answer = answer as? O.Response { return answer }
@@ -115,7 +115,7 @@ private final class Devices: OperationPerformer {
         }
     }
 
-    /// Takes the server away and brings it back. One of the phones that are connected acts meanwhile.
+    /// Takes the server away and brings it back. One of the connected phones acts meanwhile.
     func restart(_ server: RoostTestServer, _ run: inout MessageRun) async throws {
         let connected = phones.filter(\.isConnected)
         let chats = steady.values + connected.map(\.chat)
@@ -123,7 +123,7 @@ private final class Devices: OperationPerformer {
         for chat in chats {
             for await status in chat.connection.updates where status != .online { break }
         }
-        // Of what two phones did in one channel, nobody could say which the server took first.
+        // If two phones acted in one channel, it couldn't be known which request the server accepted first.
         let acting = connected.isEmpty ? nil : run.random.pick(connected)
         _ = try await acting?.actOffline(&run)
         try await server.comeBack()
@@ -138,7 +138,7 @@ private final class Devices: OperationPerformer {
     }
 }
 
-/// A device of a user that is cut off now and then, with live objects for all channels and a list of the messages of one of them.
+/// A user's device that is cut off now and then, with live objects for all channels and a list of the messages of one of them.
 @MainActor
 private final class Phone {
     let user: UserID
@@ -149,15 +149,15 @@ private final class Phone {
     private var list: MessageList?
     private var observations: [ObservationToken] = []
     private var listObservation: ObservationToken?
-    /// Yields when anything that is shown has changed.
+    /// Yields when anything shown has changed.
     private let changes: AsyncStream<Void>
     private let changed: AsyncStream<Void>.Continuation
     /// What was done while it was cut off.
     private var pending = MessageRun.Offline()
-    /// How often each change was asked for while it was cut off, refused or not.
+    /// How often each change was requested while it was cut off, refused or not.
     private var changeCounts: [Change: Int] = [:]
 
-    /// What is done with messages while it is cut off, besides sending, reading, and deleting for the user alone.
+    /// The changes of messages while it is cut off, besides sending, reading, and deleting for the user alone.
     private enum Change: CaseIterable {
         case edit, updateLists, delete, deleteSeveral, purge, undelete, reset
     }
@@ -186,7 +186,7 @@ private final class Phone {
         self.list = list
     }
 
-    /// Goes back in the history that is shown, or to another channel.
+    /// Moves back in the shown history, or to another channel.
     func moveList(_ run: inout MessageRun) async throws {
         let joined = run.channels.filter { run.recount.isMember(user, of: $0) }
         if let list, joined.contains(list.channelId), run.random.once(in: 2) {
@@ -209,14 +209,14 @@ private final class Phone {
         isConnected = false
     }
 
-    /// Sends, reads, changes or conceals something in a channel without a connection.
+    /// Sends, reads, changes or conceals messages of a channel without a connection.
     func actOffline(_ run: inout MessageRun) async throws -> String {
         let id = run.random.pick(run.channels)
         guard run.recount.isMember(user, of: id) else { return "nothing" }
         let share = run.random.number(1...12)
         if share <= 3 {
             let mark = MarkRead(channel: id, seq: Seq(run.random.number(0...Int(run.recount.seq(of: id)))))
-            // What this device shows as read isn't marked: another one may have marked it as unread meanwhile.
+            // What this device shows as read isn't marked: another device may have marked it as unread since.
             if mark.seq ?? 0 > channels[id]?.membership?.readSeq ?? 0 { pending.marks.append(mark) }
             try await chat.channel(id).markRead(upTo: mark.seq)
             return "\(user) offline: \(mark)"
@@ -228,7 +228,7 @@ private final class Phone {
             return "\(user) offline: \(deletion)"
         }
         if share <= 10 {
-            // What was done least comes first: each kind is done in a short run too.
+            // The rarest kinds come first, so a short run covers each kind too.
             let kinds = Change.allCases.shuffled(using: &run.random).sorted {
                 changeCounts[$0, default: 0] < changeCounts[$1, default: 0]
             }
@@ -250,17 +250,17 @@ private final class Phone {
         return (run.recount.messages(of: id, visibleTo: user) ?? []).filter { !changed.contains($0.messageId) }
     }
 
-    /// Changes messages of the user's, or conceals all that this device has of a channel. Returns nil if there is nothing that can be changed so.
+    /// Changes messages of the user's, or conceals all that this device has of a channel. Returns nil if nothing can be changed in this way.
     private func changeOffline(
         _ kind: Change, _ id: ChannelID, _ run: inout MessageRun
     ) async throws -> (any RoostAPI.Operation)? {
         let channel = chat.channel(id)
         if kind == .reset {
-            // What the user has sent or changed meanwhile is concealed too, and nobody could ask what has become of it. A device that doesn't know of the membership
-            // has nothing of the channel that it could conceal.
+            // Messages that the user has sent or changed meanwhile would be concealed too, and their fate couldn't be looked up. A device that
+            // doesn't know of the membership has nothing of the channel to conceal.
             guard !pending.isActive(in: id), let view = channels[id]?.view, view.membership?.state == .member else { return nil }
             try await channel.resetHistory()
-            // What had come when it was cut off may be shown a little later: all that this device has by now is concealed.
+            // Messages that had arrived when it was cut off may be shown a little later: all that this device has by now is concealed.
             try await channel.loaded()
             let seq = channel.view?.channel.counters.seq ?? 0
             let reset = ResetHistory(channel: id, upTo: seq)
@@ -307,7 +307,7 @@ private final class Phone {
         }
     }
 
-    /// Waits until what was done offline was carried out or refused, and has it counted.
+    /// Waits until offline operations were carried out or refused, and counts them.
     func sendPending(_ run: inout MessageRun, by devices: Devices) async throws {
         let isSent = await wait { self.chat.outbox.entries.allSatisfy { if case .failed = $0.state { true } else { false } } }
         guard isSent else { throw Missed("an answer to \(chat.outbox.entries)") }
@@ -318,7 +318,7 @@ private final class Phone {
 
     // MARK: Comparing
 
-    /// Waits until everything that is shown of some channels is what a recount says. Returns where it isn't when the deadline is over.
+    /// Waits until everything shown of some channels agrees with the recount. Returns the differences at the deadline.
     func settle(_ recount: MessageRecount, _ ids: [ChannelID]) async -> [String] {
         if await wait({ self.differences(from: recount, ids).isEmpty }) {
             if let list, ids.contains(list.channelId) { comparedMessagesCount += list.items.count }
@@ -351,7 +351,7 @@ private final class Phone {
                 shown?.unreadCount = channel.unreadCount
                 shown?.hasMention = channel.hasMention
             }
-            // Who joins while connected gets what comes from then on. What was there before is fetched by the lists that show it.
+            // A user who joins while connected gets later events. Earlier messages are fetched by the lists that show them.
             if let last = standing?.lastMessage, last.seq < channel?.membership?.joinedSeq ?? 0, shown?.lastMessage == nil {
                 shown?.lastMessage = last
             }
@@ -362,7 +362,7 @@ private final class Phone {
         guard let list, ids.contains(list.channelId), recount.isMember(user, of: list.channelId) else { return found }
         let visible = recount.messages(of: list.channelId, visibleTo: user) ?? []
         let shown = list.items.map { $0.message?.comparable }
-        // It shows the newest messages, and how many depends on how far it was scrolled.
+        // It shows the newest messages; how many, depends on how far it was scrolled.
         if shown != visible.suffix(shown.count).map(Optional.some) || (shown.count < visible.count && !list.hasOlder) {
             found.append("list of \(user) in \(list.channelId): \(shown) instead of \(visible.suffix(shown.count))")
         }

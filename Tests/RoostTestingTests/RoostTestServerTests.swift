@@ -13,7 +13,7 @@ struct RoostTestServerTests {
         return []
     }
 
-    @Test("Two users talk, and what one hasn't read is counted")
+    @Test("Two users talk, and unread messages are counted")
     func talk() async throws {
         let server = try await RoostTestServer()
         let (ann, bob) = (server.chat(as: "ann"), server.chat(as: "bob"))
@@ -52,7 +52,7 @@ struct RoostTestServerTests {
         try await server.stop()
     }
 
-    @Test("An operation is called as a backend does; what the server refuses is thrown; a token may have expired")
+    @Test("An operation is called as a backend does; refusals are thrown; a token may have expired")
     func backend() async throws {
         let server = try await RoostTestServer()
         let bob = try await server.call(UpsertUser(user: "bob", displayName: "Bob"), as: "backend", role: .admin)
@@ -73,7 +73,7 @@ struct RoostTestServerTests {
     }
 
     @Test(
-        "Where tokens may be valid for less than an hour, so are those of the server's chats; one that is valid for longer is refused"
+        "If the server's tokens may be valid for less than an hour, so are those of its chats; one that is valid for longer is refused"
     )
     func shortTokens() async throws {
         let server = try await RoostTestServer(options: AppOptions(tokenLifetimeSecondsMax: 60))
@@ -89,7 +89,7 @@ struct RoostTestServerTests {
         try await server.stop()
     }
 
-    @Test("A test moves the time on, for the server and its chats: a silence ends, and what waited for that is sent")
+    @Test("A test advances the time, for the server and its chats: a silence ends, and waiting messages are sent")
     func time() async throws {
         let server = try await RoostTestServer()
         let (ann, bob) = (server.chat(as: "ann"), server.chat(as: "bob"))
@@ -116,7 +116,7 @@ struct RoostTestServerTests {
         try await server.stop()
     }
 
-    @Test("A change whose answer was lost more than 7 days ago is said to have an unknown end, and isn't made twice")
+    @Test("A change whose answer was lost more than 7 days ago is reported as of unknown outcome, and isn't made twice")
     func oldKey() async throws {
         let server = try await RoostTestServer()
         let directory = FileManager.default.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
@@ -152,7 +152,7 @@ struct RoostTestServerTests {
     }
 }
 
-/// A transport that loses the answers to an operation.
+/// A transport that drops the answers to an operation.
 private struct DeafTransport: Transport {
     let operation: String
 

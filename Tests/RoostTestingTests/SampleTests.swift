@@ -1,7 +1,8 @@
 import Foundation
 import Testing
 
-/// What the articles, README.md and the pages of docs for apps show is compiled: it stands in the folder Samples too, word for word, or can't be compiled here.
+/// The samples in the articles, README.md and the pages of docs for apps are compiled: each is in the folder Samples too, word for word, or
+/// can't be compiled here.
 @Suite("Samples")
 struct SampleTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -12,7 +13,7 @@ struct SampleTests {
         try String(contentsOf: file, encoding: .utf8).components(separatedBy: "\n")
     }
 
-    /// The blocks between two lines, without the space that all lines of a block begin with.
+    /// The blocks between two lines, without their common indentation.
     private static func blocks(of file: URL, from begin: String, to end: String) throws -> [[String]] {
         var blocks: [[String]] = []
         var block: [String]?
@@ -36,8 +37,7 @@ struct SampleTests {
     }
 
     @Test(
-        "Every sample of the articles, of README.md and the pages of docs for apps is compiled here, and every one that is compiled is shown"
-    )
+        "Every sample of the articles, README.md and the pages of docs for apps is compiled here, and every compiled one is shown")
     func compiled() throws {
         let samples = try Self.files(in: URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Samples"), "swift")
         let compiled = try samples.flatMap { try Self.blocks(of: $0, from: "// sample.begin", to: "// sample.end") }
