@@ -45,15 +45,14 @@ struct AskedChannelsTests {
         return event
     }
 
-    @Test(
-        "AM-33 SB-23 ST-09 R08 Channels of others come page by page, and one that the user joins leaves the list of those to join")
+    @Test("AM-33 SB-23 ST-09 R08 Channels that the user isn't in load page by page, and one that the user joins leaves the list")
     func notMember() async throws {
         let (first, second, third) = (view("a", createdAt: 3), view("b", createdAt: 2), view("c", createdAt: 1))
         let server = ScriptedServer { call in
             guard call.operation == "channel.query", case .object(let fields) = call.with else {
                 return .error(.notFound("operation"))
             }
-            // A page without rows is not the end.
+            // A page without rows isn't the end.
             return switch fields["cursor"] {
             case nil: .result(Page(items: [first, second], nextCursor: "1"))
             case .string("1")?: .result(Page<ChannelView>(items: [], nextCursor: "2"))
@@ -74,7 +73,7 @@ struct AskedChannelsTests {
         await chat.disconnect()
     }
 
-    @Test("AM-33 R08 a channel comes back into the list of those to join each time that the user leaves it")
+    @Test("AM-33 R08 a channel returns to the list of those to join each time the user leaves it")
     func leftAgain() async throws {
         let only = view("a", createdAt: 1)
         let server = ScriptedServer { call in
@@ -94,7 +93,7 @@ struct AskedChannelsTests {
     }
 
     @Test(
-        "AM-33 R08 after a change for which the store couldn't be read, the server is asked again, once the store can be read",
+        "AM-33 R08 after a change for which the store couldn't be read, the server is asked again, once the store is readable",
         arguments: [true, false])
     func missedChange(isReadInTime: Bool) async throws {
         let only = view("a", createdAt: 1)
@@ -107,7 +106,7 @@ struct AskedChannelsTests {
         let list = chat.channels(matching: ChannelQuery(membership: .notMember), pageSize: 2)
         try await list.loaded()
         let store = try await chat.driver.files().store
-        // The change of everything that a list begins with has passed.
+        // The changes of everything that a list starts with have passed.
         await letOthersRun()
         try await store.change { try $0.run("ALTER TABLE channels RENAME TO hidden") }
         store.signals.signal(StoreChange(channels: ["a"]))
@@ -115,7 +114,7 @@ struct AskedChannelsTests {
         if !isReadInTime {
             let before = list.phase
             clock.advance(by: .milliseconds(250))
-            // The question begins by reading the store. The reason names the statement that failed, which is another one.
+            // The request starts by reading the store. The reason names the failed statement, which is another one.
             try await until { list.phase != before }
         }
         #expect(await askedCount() == 1)
@@ -130,9 +129,7 @@ struct AskedChannelsTests {
         await chat.disconnect()
     }
 
-    @Test(
-        "SB-31 SB-32 A list by members is asked for again when the user, or somebody else, comes into a channel; a refusal is the list's"
-    )
+    @Test("SB-31 SB-32 A list by members is requested again when the user or another user joins a channel; a refusal is the list's")
     func byMembers() async throws {
         let (one, other) = (view("a", createdAt: 1), view("b", createdAt: 2))
         let found = Mutex([one])
@@ -156,7 +153,7 @@ struct AskedChannelsTests {
         try await until { list.items.count == 2 }
         #expect(list.items.map(\.id) == ["b", "a"])
 
-        // With a third member it isn't one of exactly these any more.
+        // With a third member the channel no longer has exactly these.
         found.withLock { $0 = [one] }
         let time = Timestamp(milliseconds: 3)
         let cat = Member(userId: "cat", role: .member, state: .member, joinedAt: time, joinedSeq: 2, changeSeq: 2)

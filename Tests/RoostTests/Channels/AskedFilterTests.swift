@@ -6,11 +6,11 @@ import Testing
 
 @testable import Roost
 
-/// Lists from the server of channels that this device follows: the store has what most filters ask of them.
+/// Lists from the server of channels that this device follows: the store has the data for most filters.
 @MainActor @Suite("Channels: filters of lists from the server", .timeLimit(.minutes(5)))
 struct AskedFilterTests {
     private let clock = ManualClock()
-    /// What the server answers to `channel.query`.
+    /// The server's answer to `channel.query`.
     private let page = ListedPage()
     nonisolated private static let seen = membership(readSeq: 3, readCount: 2, channelSeq: 3, userSeq: 1)
 
@@ -76,7 +76,7 @@ struct AskedFilterTests {
         return (chat, server, try await chat.driver.prepare().store)
     }
 
-    /// Has this device follow a channel, and the server answer with it.
+    /// Has this device follow a channel, and the server return it.
     private func follow(_ channel: Channel, _ membership: Membership = seen, in store: Store) async throws {
         let position = Position(cursor: 3, windowStart: 4, messageCount: 2)
         try await store.write([.channel(channel), .membership(membership), .position(channel.channelId, position)])
@@ -87,10 +87,10 @@ struct AskedFilterTests {
         page.value = Page(items: views, nextCursor: nextCursor)
     }
 
-    /// Whether a list is going to ask the server in a moment.
+    /// Whether a list is about to ask the server.
     private var isAboutToAsk: Bool { clock.ends.contains(.milliseconds(clock.timestamp.milliseconds + 250)) }
 
-    /// Has a list ask the server that is about to.
+    /// Waits for a list that is about to ask the server, and lets it.
     private func ask(sourceLocation: SourceLocation = #_sourceLocation) async throws {
         try await until(sourceLocation: sourceLocation) { isAboutToAsk }
         clock.advance(by: .milliseconds(250))
@@ -123,7 +123,7 @@ struct AskedFilterTests {
     }
 
     @Test(
-        "SB-26 SB-28 SB-30 R08 A channel leaves a list from the server when the user hides it, before the server has it, and comes back"
+        "SB-26 SB-28 SB-30 R08 A channel leaves a list from the server when the user hides it, before the server knows, and returns"
     )
     func hides() async throws {
         let (chat, server, store) = try await chat()
@@ -159,9 +159,7 @@ struct AskedFilterTests {
         await chat.disconnect()
     }
 
-    @Test(
-        "SB-23 AM-33 R08 A channel that begins to match comes in before the last row; beyond it, the server is asked once"
-    )
+    @Test("SB-23 AM-33 R08 A channel that starts to match is inserted before the last row; beyond it, the server is asked once")
     func places() async throws {
         let (chat, server, store) = try await chat()
         try await follow(Self.general { $0.tags = [] }, in: store)
@@ -169,7 +167,7 @@ struct AskedFilterTests {
         other.channelId = "other"
         let last = ChannelView(channel: other, membership: nil)
         answer([last], nextCursor: "1")
-        // Both were created at one moment. The higher id is the first of the newest.
+        // Both were created at the same time. The higher id comes first among the newest.
         let (newest, oldest) = (
             chat.channels(matching: ChannelQuery(membership: .all, includingTags: ["travel"]), pageSize: 1),
             chat.channels(matching: ChannelQuery(membership: .all, includingTags: ["travel"], order: .ascending), pageSize: 1)
@@ -203,7 +201,7 @@ struct AskedFilterTests {
         #expect(list.items.map(\.id) == ["general"])
         try await store.write([Self.reading(2, .hiddenAllowAutoUnhide, userSeq: 2)])
         try await until { list.items.isEmpty }
-        // Whether it matches the filter again, the store tells; whether it still has the member, only the server.
+        // The store knows whether the channel matches the filter again; only the server knows whether it still has the member.
         try await store.write([.counters("general", counters(4, messages: 3))])
         try await ask()
         try await until { list.items.first?.channel.counters.seq == 4 }
@@ -211,9 +209,7 @@ struct AskedFilterTests {
         await chat.disconnect()
     }
 
-    @Test(
-        "SB-31 SB-32 R08 A list by members isn't requested again whenever the user reads, but when they leave a channel and come back"
-    )
+    @Test("SB-31 SB-32 R08 A list by members isn't requested again when the user reads, but when they leave a channel and return")
     func readsByMembers() async throws {
         let (chat, server, store) = try await chat()
         try await follow(Self.general(), in: store)
@@ -228,7 +224,7 @@ struct AskedFilterTests {
         #expect(!isAboutToAsk)
         #expect(await questions(to: server) == 1)
 
-        // One change, so that the list sees a member before and after it. Who else is there may have changed in between.
+        // A single change: the list sees a member before and after it. The other members may have changed in between.
         let left = membership(readSeq: 3, readCount: 1, state: .none, channelSeq: 3, userSeq: 3)
         let back = membership(readSeq: 3, readCount: 2, channelSeq: 3, userSeq: 4)
         answer([])
@@ -242,9 +238,7 @@ struct AskedFilterTests {
         await chat.disconnect()
     }
 
-    @Test(
-        "AM-33 R08 A list of all channels is requested again once the user has left one, which they may not find any more"
-    )
+    @Test("AM-33 R08 A list of all channels is requested again after the user has left one, which they may no longer find")
     func left() async throws {
         let (chat, _, store) = try await chat()
         try await follow(Self.general(), in: store)

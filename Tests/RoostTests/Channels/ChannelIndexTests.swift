@@ -18,7 +18,7 @@ struct ChannelIndexTests {
     }
 
     @Test(
-        "AM-30 ST-09 The index of an order is made once a list asks for it, finds the first rows of the next, and is there after the file was opened again",
+        "AM-30 ST-09 The index of an order is made once a list requests it, finds the next page's first rows, and survives reopening the file",
         arguments: [ChannelSort.lastActivity, .created, .name])
     func onFirstUse(sort: ChannelSort) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -44,14 +44,14 @@ struct ChannelIndexTests {
         let list = StoredChannels(query, pageSize: 5, driver: again.driver)
         try await list.follow(.everything)
         #expect(list.isPartial && list.items == shown && shown?.count == 5)
-        // Tables that begin anew have none, and the places of all channels are read once more.
+        // Reset tables have no indexes, and the places of all channels are read again.
         try await store.write([.erase(epoch: "next")] + RandomChannels.member(of: "c1", at: 1))
         let afresh = StoredChannels(query, pageSize: 5, driver: again.driver)
         try await afresh.follow(.everything)
         #expect(!afresh.isPartial && afresh.items?.map(\.id) == ["c1"])
     }
 
-    @Test("AM-30 A list that no index helps asks for none", arguments: [true, false])
+    @Test("AM-30 A list that no index helps requests none", arguments: [true, false])
     func notNeeded(isLong: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         var query = ChannelQuery(hidden: .all, sort: .name)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Channels: the order of a list")
 struct ChannelOrderTests {
-    @Test("AM-30 ST-09 An order in which channels move is the one that sorting gives, and says where each was", arguments: 0..<10)
+    @Test("AM-30 ST-09 An order in which channels move equals sorting, and reports their former places", arguments: 0..<10)
     func moves(seed: UInt64) {
         var chance = SeededChance(seed: seed)
         let isReversed = seed % 2 == 1
@@ -14,7 +14,7 @@ struct ChannelOrderTests {
         for step in 0..<500 {
             let id = ChannelID("c\(Int.random(in: 0..<30, using: &chance))")
             let before = order.places.map(\.id)
-            // Times are few, so that some moves end where they began.
+            // Few distinct times, so some moves end where they began.
             let time = Int64.random(in: 0..<20, using: &chance)
             let place = Int.random(in: 0..<8, using: &chance) == 0 ? nil : ChannelPlace(id: id, time: time, unreadCount: 1)
             let (from, to) = order.set(place, for: id)

@@ -16,7 +16,7 @@ struct LiveChannelTests {
         return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
     }
 
-    @Test("AM-31 AM-29 SB-22 SB-29 AM-48 A live channel tells what the user is and may do, and when that changes")
+    @Test("AM-31 AM-29 SB-22 SB-29 AM-48 A live channel shows the user's membership and permissions, and their changes")
     func standing() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -53,7 +53,7 @@ struct LiveChannelTests {
         #expect(!live.hasPermission(.channelFreeze))
     }
 
-    @Test("AM-07 AM-08 Whether a channel is silenced or rate-limited follows from the clock, not from what was stored")
+    @Test("AM-07 AM-08 Whether a channel is silenced or rate-limited follows from the clock, not from the stored state")
     func timedStates() async throws {
         let chat = chat()
         var silenced = channel(counters(3, messages: 2))
@@ -66,7 +66,7 @@ struct LiveChannelTests {
         #expect([live.channel?.isMuted, live.channel?.isRateLimited] == [false, true])
     }
 
-    @Test("AM-07 AM-31 The end of a silence and of a ban is told without an event")
+    @Test("AM-07 AM-31 The end of a silence and of a ban is reported without an event")
     func ends() async throws {
         let chat = chat()
         let soon = Timestamp(milliseconds: chat.driver.environment.now().milliseconds + 300)
@@ -94,7 +94,7 @@ struct LiveChannelTests {
         #expect(live.hasPermission(.messageSend))
     }
 
-    @Test("AM-37 AM-29 An update of a channel shows in a live channel, and its observers are told once")
+    @Test("AM-37 AM-29 An update of a channel shows in a live channel, and its observers are notified once")
     func updated() async throws {
         let server = ScriptedServer { _ in .nothing }
         let chat = try await server.connectedInGeneral()
@@ -137,7 +137,7 @@ struct LiveChannelTests {
         await chat.disconnect()
     }
 
-    @Test("SB-12 A creation that is cancelled while it waits for another connection says so, and not that there is none")
+    @Test("SB-12 A creation that is cancelled while it waits for another connection reports that, and not that there is none")
     func cancelledCreation() async throws {
         let clock = ManualClock()
         let server = ScriptedServer { $0.operation == "channel.create" ? .lost : .error(.notFound("operation")) }
@@ -145,7 +145,7 @@ struct LiveChannelTests {
         let creation = Task { _ = try await chat.createChannel(displayName: "General") }
         try await until { await server.operations().contains("channel.create") && chat.driver.statuses.current != .online }
         await chat.disconnect()
-        // A moment later it looks for a connection, for as long as a call lasts.
+        // A moment later it waits for a connection, for the timeout of a call.
         try await until { clock.ends.contains(.milliseconds(50)) }
         clock.advance(by: .milliseconds(50))
         try await until { clock.ends.contains(.milliseconds(30_050)) }
@@ -153,7 +153,7 @@ struct LiveChannelTests {
         await #expect(throws: CancellationError.self) { try await creation.value }
     }
 
-    @Test("AM-25 AM-26 AM-27 AM-28 ST-03 A conversation, a join and a fetch give the channel by its own id")
+    @Test("AM-25 AM-26 AM-27 AM-28 ST-03 A conversation, a join and a fetch return the channel by its own id")
     func getAndJoin() async throws {
         let view = ChannelView(
             channel: channel(counters(3, messages: 0)),
@@ -176,7 +176,7 @@ struct LiveChannelTests {
         await chat.disconnect()
     }
 
-    @Test("AM-26 SB-15 SB-20 SB-26 AM-43 A live channel shows what its own call has brought when the call returns")
+    @Test("AM-26 SB-15 SB-20 SB-26 AM-43 A live channel shows the result of its own call when the call returns")
     func shownOnReturn() async throws {
         let view = ChannelView(
             channel: channel(counters(3, messages: 2)),
@@ -199,7 +199,7 @@ struct LiveChannelTests {
         }
     }
 
-    @Test("AM-07 AM-08 A duration is whole seconds on the wire, nothing is for ever, and none at all is refused")
+    @Test("AM-07 AM-08 A duration is whole seconds on the wire, nil is for ever, and zero is refused")
     func durations() async throws {
         let durations: [Duration] = [.seconds(60), .milliseconds(1), .milliseconds(1500), .zero, .seconds(-1)]
         #expect(durations.map(\.wholeSeconds) == [60, 1, 2, 0, 0])
@@ -235,7 +235,7 @@ struct LiveChannelTests {
         await chat.disconnect()
     }
 
-    @Test("SB-15 SB-16 R14 The channel of an invitation is asked for once in each connection; an old row of it was shown for ever")
+    @Test("SB-15 SB-16 R14 The channel of an invitation is requested once in each connection, though an old row of it is stored")
     func renamedChannelOfInvitation() async throws {
         let (old, new, newest) = (named("Plans"), named("Trip"), named("Rome"))
         let turn = Turn()
@@ -247,7 +247,7 @@ struct LiveChannelTests {
         let chat = chat(server)
         try await chat.connect()
         let store = try await chat.driver.prepare().store
-        // As it was when the user left.
+        // The row from when the user left.
         try await store.write([.channel(old)])
         let list = chat.invitations()
         try await list.loaded()
@@ -255,7 +255,7 @@ struct LiveChannelTests {
         try await store.write([.invitation(invitation(to: "general"))])
         try await until { name(of: "general") == "Trip" }
 
-        // An invitation that comes with its channel isn't a reason to ask.
+        // An invitation that arrives with its channel is no reason to ask.
         var other = named("Other")
         other.channelId = "private"
         try await server.send(
@@ -277,7 +277,9 @@ struct LiveChannelTests {
         return named
     }
 
-    @Test("SB-15 R14 The channels of invitations are asked for again if the server couldn't tell them", arguments: [true, false])
+    @Test(
+        "SB-15 R14 The channels of invitations are requested again if the server couldn't answer for now",
+        arguments: [true, false])
     func invitationsAskedAgain(passes: Bool) async throws {
         let turn = Turn()
         let refusal = RoostError(passes ? .rateLimited : .notPermitted, "Not now.")
@@ -298,14 +300,14 @@ struct LiveChannelTests {
         } else {
             try await until { await server.operations().contains("invitation.mine") }
             await letOthersRun()
-            // What the server refuses for good isn't asked again, and the list stays.
+            // A permanent refusal isn't retried, and the list stays.
             #expect(await server.operations().count { $0 == "invitation.mine" } == 1)
         }
         #expect(list.phase == .loaded)
         await chat.disconnect()
     }
 
-    @Test("I20 After a server of another history, live objects show its rows, and none of before that have the same stamps")
+    @Test("I20 After a server with another history, live objects show its rows, and no earlier ones with the same stamps")
     func otherHistory() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store

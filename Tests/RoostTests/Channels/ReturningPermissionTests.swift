@@ -6,12 +6,14 @@ import Testing
 
 @testable import Roost
 
-/// A permission that comes back by the clock of the server.
+/// A permission that returns by the server's clock.
 @MainActor @Suite("Channels: permissions that come back", .timeLimit(.minutes(5)))
 struct ReturningPermissionTests {
     private func time(_ seconds: Int64) -> Timestamp { Timestamp(milliseconds: seconds * 1000) }
 
-    @Test("AM-07 AM-48 The server is asked again ever later, for an hour, until the permission is back; after each end anew")
+    @Test(
+        "AM-07 AM-48 The server is asked again at growing intervals, for an hour, until the permission is back; each end starts over"
+    )
     func pauses() {
         var returning = ReturningPermission()
         var pauses: [Duration] = []
@@ -27,7 +29,7 @@ struct ReturningPermissionTests {
         #expect([6, 7].map { returning.isToBeAsked(since: time($0)) } == [false, true])
     }
 
-    @Test("AM-07 AM-48 Where this device's clock is ahead, a user may send again once the server says so")
+    @Test("AM-07 AM-48 If this device's clock is ahead, a user may send again once the server allows it")
     func clockAhead() async throws {
         let clock = ManualClock()
         clock.advance(by: .seconds(100))

@@ -8,7 +8,7 @@ import Testing
 
 @MainActor @Suite("Channels: lists from the store", .timeLimit(.minutes(5)))
 struct StoredChannelsTests {
-    /// A client that was never started, whose store a test writes.
+    /// A client that was never started; tests write its store.
     private func chat() -> Chat {
         var configuration = Chat.Configuration(
             storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
@@ -51,7 +51,7 @@ struct StoredChannelsTests {
     }()
 
     @Test(
-        "AM-30 AM-32 AM-33 AM-34 SB-24 SB-27 SB-29 SB-30 ST-09 R08 R09 A live list is what its query holds, after every change",
+        "AM-30 AM-32 AM-33 AM-34 SB-24 SB-27 SB-29 SB-30 ST-09 R08 R09 A live list equals its query's result, after every change",
         arguments: 0..<15)
     func random(number: Int) async throws {
         let query = Self.queries[number]
@@ -96,7 +96,7 @@ struct StoredChannelsTests {
         #expect(known > 50, "hardly any difference was known")
     }
 
-    @Test("AM-44 R25 What is unread in all channels is the sum over the user's channels, after every change", arguments: 0..<5)
+    @Test("AM-44 R25 The unread total is the sum over the user's channels, after every change", arguments: 0..<5)
     func unread(seed: UInt64) async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -126,7 +126,7 @@ struct StoredChannelsTests {
         #expect(seen.count > 20)
     }
 
-    @Test("AM-30 A list is there offline, follows what is written, and is complete page by page")
+    @Test("AM-30 A list is available offline, follows writes, and is complete page by page")
     func offline() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -151,9 +151,7 @@ struct StoredChannelsTests {
         #expect(list.totalUnreadCount == 4)
     }
 
-    @Test(
-        "AM-30 AM-44 The first rows, which an index finds, and whether there are more are those of the whole order, and the total follows"
-    )
+    @Test("AM-30 AM-44 The first rows, which an index finds, and hasMore are those of the whole order, and the total follows")
     func firstRows() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -178,12 +176,12 @@ struct StoredChannelsTests {
                 #expect(!source.isPartial && first == (source.items, source.hasMore))
                 let unread = try await store.read { try query.places(in: $0).reduce(0) { $0 + ($1.isMuted ? 0 : $1.unreadCount) } }
                 #expect(source.unreadCount == unread)
-                // By reading, not by the index.
+                // By reading, without the index.
                 let places = try await store.read {
                     ChannelOrder(try query.places(in: $0), isReversed: query.isReversed).places.map(\.id)
                 }
                 #expect(source.items?.map(\.id) == Array(places.prefix(pageSize)))
-                // A list says that it is loaded once it has the total too.
+                // A list is loaded once it has the total too.
                 guard pageSize == 1 else { continue }
                 let list = chat.channels(matching: query, pageSize: pageSize)
                 try await list.loaded()
@@ -192,7 +190,7 @@ struct StoredChannelsTests {
         }
     }
 
-    @Test("AM-30 A row whose channel got a message keeps what was decoded of the rest")
+    @Test("AM-30 A row whose channel got a message keeps the rest of its decoded content")
     func keepsParts() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -204,7 +202,7 @@ struct StoredChannelsTests {
         let counters = ChannelCounters(
             seq: 9, memberCount: 2, messageCount: 4, lastActivity: Timestamp(milliseconds: 900),
             lastMessageAt: Timestamp(milliseconds: 900))
-        // Attributes that are read again fail; they aren't, as long as their revision is the same.
+        // Reading the attributes again would fail; they aren't read, as long as their revision is the same.
         try await store.write([.counters("c1", counters)])
         try await store.damage("UPDATE channel_attributes SET metadata = x'00', type = NULL")
         try await source.follow(StoreChange(channels: ["c1"]))
@@ -221,7 +219,7 @@ struct StoredChannelsTests {
         let list = chat.channels(matching: ChannelQuery(limit: 200, cursor: ""), pageSize: 1)
         try await list.loaded()
         #expect(list.items.map(\.id) == ["c2"] && list.hasMore)
-        // It is the same query: nothing is loaded anew.
+        // It is the same query: nothing is loaded again.
         list.query.limit = 1
         #expect(list.phase == .loaded)
         list.query = ChannelQuery(order: .ascending, limit: 200)
@@ -229,7 +227,7 @@ struct StoredChannelsTests {
         #expect(list.items.map(\.id) == ["c1"] && list.hasMore)
     }
 
-    @Test("A query outside its limits makes a list that says so")
+    @Test("A query outside its limits makes a list that reports so")
     func refused() {
         var query = ChannelQuery()
         query.nameContains = ""
@@ -238,7 +236,7 @@ struct StoredChannelsTests {
 }
 
 extension [StoreWrite] {
-    /// The users whom they may introduce.
+    /// The users whom the writes may introduce.
     fileprivate var introduced: [UserID] {
         flatMap { write in if case .users(let users) = write { users.map(\.userId) } else { [UserID]() } }
     }
@@ -254,7 +252,7 @@ extension Store {
     }
 }
 
-/// Channels that change by chance, as the writes that a store gets of it.
+/// Channels that change at random, as the writes that a store gets for it.
 struct RandomChannels {
     static let ids: [ChannelID] = (1...20).map { ChannelID("c\($0)") }
     static let users: [UserID] = ["bob", "cat", "dan"]
@@ -288,7 +286,7 @@ struct RandomChannels {
         case 7:
             version += 1
             let user = Self.users[number(0...2)]
-            // Some come late.
+            // Some arrive late.
             return [.users([UserSummary(userId: user, displayName: "\(version)", version: max(1, version - Int64(number(0...4))))])]
         case 8:
             let message = Message(
@@ -355,7 +353,7 @@ struct RandomChannels {
 }
 
 extension QueryChannels {
-    /// Returns the channels that match the query, by the documentation of its fields and without the store.
+    /// Returns the channels that match the query, according to the documentation of its fields and without the store.
     fileprivate func evaluated(on views: [ChannelView]) -> [ChannelView] {
         let sorted = views.filter(holds).sorted(by: isBefore)
         return effectiveOrder == effectiveSort.usualOrder ? sorted : sorted.reversed()

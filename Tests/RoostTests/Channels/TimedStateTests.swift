@@ -6,7 +6,7 @@ import Testing
 
 @testable import Roost
 
-/// A silence and a rate limit end by the clock: no event says so.
+/// A silence and a rate limit end by the clock, without an event.
 @MainActor @Suite("Channels: ends of silences and rate limits in lists", .timeLimit(.minutes(5)))
 struct TimedStateTests {
     private let clock = ManualClock()
@@ -37,18 +37,18 @@ struct TimedStateTests {
         return [.channel(channel), .membership(own)]
     }
 
-    /// Moves the clock on once somebody sleeps until a second of it.
+    /// Advances the clock once a task sleeps until a second of it.
     private func advance(to second: Int64, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         try await until(sourceLocation: sourceLocation) { clock.ends.contains(.seconds(second)) }
         clock.advance(by: .milliseconds(second * 1000 - clock.timestamp.milliseconds))
     }
 
-    /// The ids of channels that a list shows as silenced, and of those that it shows as rate-limited.
+    /// The ids of the channels that a list shows as silenced, and as rate-limited.
     private func states(_ items: [ChannelItem]) -> [[ChannelID]] {
         [items.filter(\.channel.isMuted).map(\.id), items.filter(\.channel.isRateLimited).map(\.id)]
     }
 
-    @Test("AM-07 AM-08 AM-30 R08 A list from the store shows the end of each silence and rate limit, and says so, without an event")
+    @Test("AM-07 AM-08 AM-30 R08 A list from the store shows and reports the end of each silence and rate limit, without an event")
     func stored() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -59,7 +59,7 @@ struct TimedStateTests {
         let token = list.observe { updates.append($0) }
         #expect(list.items.map(\.id) == ["b", "a"] && states(list.items) == [["a"], ["b", "a"]])
 
-        // One that begins later and ends earlier.
+        // A silence that starts later and ends earlier.
         try await until { clock.ends.contains(.seconds(10)) }
         try await store.write(writes(channel("c", silencedUntil: 5)))
         try await until { updates.count == 2 }
@@ -74,7 +74,7 @@ struct TimedStateTests {
         clock.advance(by: .milliseconds(1))
         try await until { updates.count == 4 }
         #expect(updates[3].updated == [2] && states(list.items) == [[], ["b", "a"]])
-        // This one ends before its time.
+        // This limit ends before its time.
         try await store.write([.channel(channel("b"))])
         try await until { updates.count == 5 }
         try await advance(to: 15)
@@ -102,7 +102,7 @@ struct TimedStateTests {
         try await until { clock.ends.isEmpty }
     }
 
-    @Test("AM-07 A silence without an end, and one that is over, have a list wait for nothing")
+    @Test("AM-07 For a silence without an end, and one that is over, a list waits for nothing")
     func endless() async throws {
         let chat = chat()
         var endless = channel("a", limitedUntil: -1)
@@ -114,7 +114,7 @@ struct TimedStateTests {
         #expect(states(list.items) == [["a"], []] && clock.ends.isEmpty)
     }
 
-    @Test("AM-07 AM-08 AM-33 R08 A list from the server shows the end of a silence and of a rate limit, and says so, unasked")
+    @Test("AM-07 AM-08 AM-33 R08 A list from the server shows and reports the end of a silence and of a rate limit, without asking")
     func asked() async throws {
         let views = [channel("a", silencedUntil: 5), channel("b", limitedUntil: 7)].map {
             ChannelView(channel: $0, membership: nil)
@@ -140,7 +140,7 @@ struct TimedStateTests {
         await chat.disconnect()
     }
 
-    @Test("AM-07 What waits for a moment notices within a minute that the device's clock was set forward past it")
+    @Test("AM-07 A wait for a time notices within a minute that the device's clock was set forward past it")
     func clockSetForward() async throws {
         let now = Mutex(Timestamp(milliseconds: 0))
         var environment = chat().driver.environment
@@ -154,7 +154,7 @@ struct TimedStateTests {
         token.invalidate()
     }
 
-    @Test("AM-07 AM-08 If the device's clock is set back, a silence is shown until that clock comes to its end, and no longer")
+    @Test("AM-07 AM-08 If the device's clock is set back, a silence is shown until that clock reaches its end, and no longer")
     func clockSetBack() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -175,7 +175,7 @@ struct TimedStateTests {
         try await until { updates.count == 2 }
         #expect(states(list.items) == [[], ["a"]])
 
-        // Set back behind an end that was shown: a row that is read again is as the clock says, and ends once more.
+        // Set back before an end that was shown: a row that is read again follows the clock, and ends again.
         try await until { clock.ends.contains(.seconds(23)) }
         clock.setTimeOfDay(by: .seconds(-5))
         try await store.write(writes(channel("a", silencedUntil: 10, limitedUntil: 21)))
@@ -188,7 +188,7 @@ struct TimedStateTests {
         token.invalidate()
     }
 
-    @Test("AM-29 A list that waits for the end of a silence is freed once nobody has it")
+    @Test("AM-29 A list that waits for the end of a silence is freed once it has no owner")
     func freed() async throws {
         let chat = chat()
         try await chat.driver.prepare().store.write(writes(channel("a", silencedUntil: 10)))

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Roost
 
-/// Chats of an app that was launched in the background, by a push for instance, or that makes another chat there: no notification says so.
+/// Chats of an app that was launched in the background, by a push for instance, or that makes another chat there: no notification reports it.
 @MainActor @Suite("Connection: a chat that is made in the background", .timeLimit(.minutes(5)))
 struct BackgroundStartTests {
     private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
@@ -14,7 +14,7 @@ struct BackgroundStartTests {
     private let center = NotificationCenter()
     private var folder: URL { directory.appending(component: SyncFiles.folderName(of: "ann", at: url)) }
 
-    /// A chat that follows nothing by itself.
+    /// A chat that follows no system events by itself.
     private func chat(_ storage: Chat.Storage? = nil, clock: any Clock<Duration> = ContinuousClock()) -> Chat {
         let configuration = Chat.Configuration(
             storage: storage ?? .shared(directory), followsSystem: false,
@@ -30,7 +30,8 @@ struct BackgroundStartTests {
         return (chat, following)
     }
 
-    /// A chat that has asked whether its app is in the background, which it is told once the continuation ends. It follows the app until the token is released.
+    /// A chat that has asked whether its app is in the background. The answer is yes, once the continuation ends. It follows the app until the
+    /// token is released.
     private func chatThatAsks() -> (Chat, ObservationToken, AsyncStream<Void>.Continuation) {
         let chat = chat()
         let (answers, answer) = AsyncStream.makeStream(of: Void.self)
@@ -41,7 +42,7 @@ struct BackgroundStartTests {
         return (chat, following, answer)
     }
 
-    /// Has the files hold a channel with a message.
+    /// Puts a channel with a message into the files.
     private func fill() async throws {
         let chat = chat()
         try await chat.connect()
@@ -50,7 +51,7 @@ struct BackgroundStartTests {
 
     private func post(_ name: String) { center.post(name: Notification.Name(name), object: nil) }
 
-    /// Whether another process can have the files.
+    /// Whether another process can take the files.
     private func isFree() throws -> Bool {
         guard let lock = try takeLock(of: folder) else { return false }
         close(lock)
@@ -60,7 +61,7 @@ struct BackgroundStartTests {
     // MARK: The question
 
     @Test(
-        "The system is asked once; if the app is in the background, it is asked to wait until that is dealt with",
+        "The system is asked once; if the app is in the background, it is asked to wait until that is handled",
         arguments: [true, false, nil] as [Bool?])
     func asks(answer: Bool?) async throws {
         let seen = Mutex<[String]>([])
@@ -79,11 +80,11 @@ struct BackgroundStartTests {
         try await until { seen.withLock { $0.count } >= expected.count }
         await letOthersRun()
         #expect(seen.withLock { $0 } == expected)
-        // Nothing here can be asked.
+        // There is no system to ask here.
         #expect(await SystemEvents.isInBackground() == nil)
     }
 
-    @Test("A notification that comes before the answer wins over it")
+    @Test("A notification that arrives before the answer takes precedence")
     func overtaken() async throws {
         let seen = Mutex<[SystemEvents.Event]>([])
         let isAnswered = Mutex(false)
@@ -106,9 +107,9 @@ struct BackgroundStartTests {
         #expect(seen.withLock { !$0.contains(.alreadyInBackground) })
     }
 
-    @Test("An app that becomes active is in the foreground; if it was there anyway, that is no reason to ask for a sign of life")
+    @Test("An app that becomes active is in the foreground; if it was there already, the server isn't pinged")
     func active() async throws {
-        // The sign of life is waited for a few seconds. On this clock they aren't over.
+        // The answer to the ping is awaited for a few seconds. On this clock they don't pass.
         let chat = chat(.inMemory, clock: ManualClock())
         try await chat.connect()
         await chat.driver.take(.active)
@@ -124,7 +125,7 @@ struct BackgroundStartTests {
     // MARK: The files
 
     @Test(
-        "A list opens files that are shared, and lets go of them; an app that comes to the foreground takes them back",
+        "A list opens shared files, and releases them; an app that comes to the foreground takes them back",
         arguments: ["UIApplicationWillEnterForegroundNotification", "UIApplicationDidBecomeActiveNotification"])
     func list(notification: String) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -146,7 +147,7 @@ struct BackgroundStartTests {
         #expect(try !isFree())
     }
 
-    @Test("Files that were opened before it is known that the app is in the background are let go of then")
+    @Test("Files that were opened before the app is known to be in the background are released then")
     func openedBefore() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         try await fill()
@@ -159,7 +160,7 @@ struct BackgroundStartTests {
         try await until { try isFree() }
     }
 
-    @Test("What others wrote meanwhile is shown when the app is back, also if it never asked for a connection")
+    @Test("Changes of other processes are shown when the app is back, even if it never requested a connection")
     func shownWhenBack() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (chat, following) = try await chatInBackground()
@@ -225,7 +226,7 @@ struct BackgroundStartTests {
         #expect(try !isFree())
     }
 
-    @Test("An attempt to connect that the app gives up in the background lets go of the files")
+    @Test("An attempt to connect that the app cancels in the background releases the files")
     func givenUp() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (chat, following) = try await chatInBackground()
@@ -240,7 +241,7 @@ struct BackgroundStartTests {
         try await until { try isFree() }
     }
 
-    @Test("What is sent in the background without a connection is kept, each time; the files are free when that is done")
+    @Test("Messages sent in the background without a connection are kept, each time; afterwards the files are free")
     func written() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (chat, following) = try await chatInBackground()
@@ -265,7 +266,7 @@ struct BackgroundStartTests {
         await chat.disconnect()
     }
 
-    @Test("What several send at once in the background is kept, and can be discarded there; the files are free after each")
+    @Test("Messages sent at once in the background are kept, and can be discarded there; the files are free after each")
     func writtenAtOnce() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (chat, following) = try await chatInBackground()
@@ -285,9 +286,7 @@ struct BackgroundStartTests {
         #expect(try await chat.driver.files().outbox.count() == 19)
     }
 
-    @Test(
-        "The end of the foreground doesn't wait for writes that begin meanwhile: they are refused, and those that had begun are kept"
-    )
+    @Test("The end of the foreground doesn't wait for writes that begin meanwhile: they are refused, and earlier ones are kept")
     func goneWhileWriting() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -295,7 +294,7 @@ struct BackgroundStartTests {
         let kept = Mutex(0)
         let writing = (0..<4).map { _ in
             Task {
-                // Until it is refused, one write begins with the end of another.
+                // Until it is refused, one write starts after another.
                 while (try? await channel.send("text")) != nil { kept.withLock { $0 += 1 } }
             }
         }
@@ -307,7 +306,7 @@ struct BackgroundStartTests {
         #expect(try await chat.driver.files().outbox.count() == kept.withLock { $0 })
     }
 
-    @Test("A user who can't log out in the background, for what isn't sent, leaves the files free; one who can deletes them")
+    @Test("A user who can't log out in the background, because of unsent messages, leaves the files free; one who can deletes them")
     func logOut() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (chat, following) = try await chatInBackground()

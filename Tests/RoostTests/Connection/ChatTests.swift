@@ -33,7 +33,7 @@ struct ChatTests {
         await chat.disconnect()
     }
 
-    @Test("who disconnects while the files are being opened stays disconnected")
+    @Test("a disconnect while the files are being opened leaves the chat disconnected")
     func disconnectedAtOnce() async throws {
         for _ in 0..<20 {
             let chat = chat()
@@ -46,9 +46,7 @@ struct ChatTests {
         }
     }
 
-    @Test(
-        "who disconnects while connecting waits for the disconnection before it stays disconnected, and is told so; they were connected"
-    )
+    @Test("a connect during a disconnect waits for it, and fails if another disconnect follows: the chat stays disconnected")
     func disconnectedOnceMore() async throws {
         let chat = chat()
         try await chat.connect()
@@ -57,7 +55,7 @@ struct ChatTests {
         try await until { await chat.driver.stopsUnderWay == 1 }
         let connecting = Task { try await chat.connect() }
         try await until { await chat.driver.startsUnderWay == 1 }
-        // The files are open, so that it comes to wait for the end of the connection.
+        // The files are open, so it waits for the end of the connection.
         await letOthersRun()
         let second = Task { await chat.disconnect() }
         try await until { await chat.driver.stopsUnderWay == 2 }
@@ -71,7 +69,7 @@ struct ChatTests {
         await chat.disconnect()
     }
 
-    @Test("An answer that can't be read is the error of its call, and the connection goes on")
+    @Test("An unreadable answer is the error of its call, and the connection continues")
     func unreadableAnswer() async throws {
         let turn = Turn()
         let chat = chat(ScriptedServer { _ in turn.next() == 0 ? .result(7) : .result(Done()) })
@@ -83,7 +81,7 @@ struct ChatTests {
         await chat.disconnect()
     }
 
-    @Test("The machine is told what this device's clock says before a connection opens")
+    @Test("The machine gets this device's time before a connection opens")
     func deviceTime() async throws {
         let clock = ManualClock()
         clock.advance(by: .seconds(7))
@@ -92,7 +90,7 @@ struct ChatTests {
         await chat.disconnect()
     }
 
-    @Test("Starts offline from what is on disk, and sends what was written before")
+    @Test("Starts offline from the disk, and sends what was written before")
     func offlineStart() async throws {
         let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -138,13 +136,13 @@ struct ChatTests {
         }
     }
 
-    @Test("Who disconnects and connects again is connected, whatever is being stored at that moment")
+    @Test("A disconnect followed by a connect ends connected, whatever is being stored at that moment")
     func anew() async throws {
         let chat = chat()
         let channel = chat.channel("general")
         try await chat.connect()
         for number in 1...200 {
-            // What is under way when the end is asked for.
+            // Work in progress at the disconnect.
             let sending = Task { try await channel.send(MessageDraft(text: "\(number)")) }
             await letOthersRun(1)
             await chat.disconnect()

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Roost
 
-@MainActor @Suite("Connection: what the app is told", .timeLimit(.minutes(5)))
+@MainActor @Suite("Connection: what is reported to the app", .timeLimit(.minutes(5)))
 struct ConnectionStatusTests {
     private struct NoBackend: Error, CustomStringConvertible {
         var description: String { "the backend is away" }
@@ -49,7 +49,7 @@ struct ConnectionStatusTests {
         for await status in chat.connection.updates where status == error.map(ConnectionStatus.failed) { break }
     }
 
-    @Test("A client that waits says why: the app's token provider, the network, or what answered instead of a server")
+    @Test("A client that waits reports why: the app's token provider, the network, or what answered instead of a server")
     func reasons() async throws {
         let provider = try chat("http://127.0.0.1:1", TinyServer()) { throw NoBackend() }
         #expect(await reason(of: provider) == WaitingReason(.tokenProvider, "the token provider failed: the backend is away"))
@@ -57,7 +57,7 @@ struct ConnectionStatusTests {
         #expect(nobody == WaitingReason(.network, "nothing answers at 127.0.0.1, port 1: Connection refused"))
         #expect("\(nobody.map { "\($0)" } ?? "")" == nobody?.message)
 
-        // Programs that have one page for everybody.
+        // Programs with one page for every request.
         for (status, cause, words) in [
             ("404 Not Found", .upgrade, "the server didn't accept a WebSocket here (404)"),
             ("503 Service Unavailable", .server, "the server accepts no connections at the moment (503)"),
@@ -80,11 +80,11 @@ struct ConnectionStatusTests {
         #expect(overloaded == WaitingReason(.server, "the server accepts no connection: Too many connections."))
     }
 
-    @Test("A client whose server's name isn't known says so, in the words for what the system's resolver finds out")
+    @Test("A client whose server's name is unknown reports so, in the words for the result of the system's resolver")
     func unknownHost() async throws {
         let reason = await reason(of: try chat("http://no-such-host.invalid"))
         #expect(reason?.cause == .network)
-        // Without a network the resolver says that it doesn't know the name, that nobody answers it, or nothing for so long that the attempt ends.
+        // Without a network the resolver reports that the name is unknown, that no server answers, or nothing for so long that the attempt ends.
         let possible = [Int(EAI_NONAME), Int(EAI_AGAIN)].map {
             WebSocketTransport.reason(ofUnresolved: "no-such-host.invalid", code: $0)
         }
@@ -92,12 +92,12 @@ struct ConnectionStatusTests {
         #expect(reason.map { (possible + [slow]).contains($0.message) } == true, "\(reason.map { "\($0)" } ?? "")")
     }
 
-    @Test("Connecting ends after its timeout with the reason, and goes on behind it")
+    @Test("Connecting ends after its timeout with the reason, and continues in the background")
     func timeout() async throws {
         let clock = ManualClock()
         let chat = try chat("http://127.0.0.1:1", TinyServer(), clock: clock) { throw NoBackend() }
         let connecting = Task { try await chat.connect(timeout: .milliseconds(50)) }
-        // By then the reason is known, and the time can pass once somebody waits for it.
+        // By then the reason is known, and the time can pass once a task waits for it.
         for await case .waiting in chat.connection.updates { break }
         try await until { clock.ends.contains(.milliseconds(50)) }
         clock.advance(by: .milliseconds(50))
@@ -115,7 +115,7 @@ struct ConnectionStatusTests {
         }
         let once = Task { try await trying.connect(timeout: .seconds(2)) }
         for await case .waiting in trying.connection.updates { break }
-        // The wait is told before it begins.
+        // The wait is reported before it begins.
         try await until { clockOfTries.ends.contains(.seconds(2)) && clockOfTries.ends.contains { $0 < .seconds(1) } }
         // Longer than any first pause, and then what is left.
         clockOfTries.advance(by: .seconds(1))
@@ -132,7 +132,7 @@ struct ConnectionStatusTests {
         await quick.disconnect()
     }
 
-    @Test("A timeout is also one of opening the files, and the client connects once they are open")
+    @Test("The timeout includes opening the files, and the client connects once they are open")
     func timeoutOfFiles() async throws {
         let clock = ManualClock()
         let chat = try chat("http://127.0.0.1:1", TinyServer(), clock: clock)
@@ -153,7 +153,7 @@ struct ConnectionStatusTests {
         await chat.disconnect()
     }
 
-    /// Lets each connection but the first one begin only when the test says so.
+    /// Lets each connection but the first begin only when the test allows it.
     private struct Gated: Transport {
         let server: ScriptedServer
         let gate: AsyncStream<Void>
@@ -167,9 +167,7 @@ struct ConnectionStatusTests {
         }
     }
 
-    @Test(
-        "An app that observes the connection is told that it was lost, of the wait, of the next attempt, and that it is there again"
-    )
+    @Test("An app that observes the connection sees its loss, the wait, the next attempt, and its return")
     func sequence() async throws {
         let (gate, open) = AsyncStream.makeStream(of: Void.self)
         let server = ScriptedServer { _ in .lost }
@@ -202,9 +200,7 @@ struct ConnectionStatusTests {
         #expect(told.count == 4)
     }
 
-    @Test(
-        "SB-65 R39 a connection that is made anew while the app is busy is told to whoever observes it, and to whoever reads its updates"
-    )
+    @Test("SB-65 R39 connections that are remade while the app is busy are reported to its observers and to readers of its updates")
     func reconnectedMeanwhile() async throws {
         let chat = try await ScriptedServer { _ in .nothing }.connected()
         let connection = chat.connection
@@ -217,7 +213,7 @@ struct ConnectionStatusTests {
         #expect(told == [.online, .connecting, .online, .connecting, .online])
         for status in told { #expect(await updates.next() == status) }
 
-        // However long it is busy, it learns of the last ones, and nothing piles up.
+        // However long it is busy, it gets the last ones, and nothing piles up.
         for _ in 1...1000 { for status in [.connecting, .online] as [ConnectionStatus] { chat.driver.statuses.send(status) } }
         try await until { told.count > 5 }
         #expect(told.count == 5 + Broadcast<ConnectionStatus>.rememberedMax && told.last == .online)
@@ -243,7 +239,7 @@ struct ConnectionStatusTests {
     }
 }
 
-/// Answers whatever comes with a page.
+/// Answers every request with a page.
 private final class OnePage: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Roost
 
-/// Whether a chat with shared files connects by itself when its app comes back from the background.
+/// Whether a chat with shared files connects by itself when its app returns from the background.
 @MainActor @Suite("Connection: an app that comes back", .timeLimit(.minutes(5)))
 struct ForegroundTests {
     private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
@@ -36,7 +36,7 @@ struct ForegroundTests {
     }
 
     @Test(
-        "A client that is refused for its token goes on trying once the app is back; it didn't, and for a deactivated user it doesn't",
+        "A client whose token was refused continues to try once the app is back; for a deactivated user it doesn't",
         arguments: [RoostError.Code.unauthenticated, .userDeactivated])
     func refused(code: RoostError.Code) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -56,7 +56,7 @@ struct ForegroundTests {
         await chat.disconnect()
     }
 
-    @Test("An app that goes to the background while it disconnects isn't connected when it comes back; it was")
+    @Test("An app that goes to the background while it disconnects isn't connected when it returns")
     func disconnecting() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -76,7 +76,7 @@ struct ForegroundTests {
         await chat.disconnect()
     }
 
-    @Test("Nor is one that disconnects, and goes to the background, while the files are being opened for its connection")
+    @Test("An app that disconnects, and goes to the background, while the files are being opened isn't connected when it returns")
     func disconnectedWhileOpening() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -97,7 +97,7 @@ struct ForegroundTests {
 }
 
 extension SyncDriver {
-    /// Has what is asked for wait, as behind a batch that is under way.
+    /// Has inputs wait, as after a batch that is under way.
     func beginBatch() async {
         await rest()
         isDraining = true

@@ -5,10 +5,10 @@ import Testing
 
 @testable import Roost
 
-/// What `URLSessionTransport` has of its own, but for the calls of URLSession: the rest is in ``TransportConformanceTests``.
+/// What is specific to `URLSessionTransport`, except for the calls of URLSession: the rest is in ``TransportConformanceTests``.
 @Suite("Transports: what isn't URLSession's own", .timeLimit(.minutes(5)))
 struct MessageSocketTests {
-    /// Runs a socket with these commands until it ends. Returns what was told.
+    /// Runs a socket with these commands until it ends. Returns its events.
     private func events(_ socket: StandInSocket, _ commands: [TransportCommand]) async -> [TransportEvent] {
         let (stream, outgoing) = AsyncStream.makeStream(of: TransportCommand.self)
         let told = Mutex<[TransportEvent]>([])
@@ -17,7 +17,7 @@ struct MessageSocketTests {
         return told.withLock { $0 }
     }
 
-    @Test("Where URLSession can't connect, its error says where to look")
+    @Test("If URLSession can't connect, its error says where to look")
     func refused() async {
         let causes: [(URLError.Code, WaitingReason.Cause)] = [
             (.cannotConnectToHost, .network), (.notConnectedToInternet, .network), (.serverCertificateUntrusted, .certificate),
@@ -32,7 +32,7 @@ struct MessageSocketTests {
         }
     }
 
-    @Test("A connection that breaks while writing is one that the network lost")
+    @Test("A connection that breaks while writing is reported as lost by the network")
     func broken() async {
         let seen = await events(StandInSocket(), [.message(Array("refuse".utf8))])
         guard case .closed(nil, _, .network) = seen.last, seen.count == 2 else {
@@ -41,7 +41,7 @@ struct MessageSocketTests {
         }
     }
 
-    @Test("What a system calls back with is told once, whether somebody waits already or not")
+    @Test("A system's callback is delivered once, whether a task waits already or not")
     func opening() async throws {
         let early = CallbackAnswer()
         early.end(.success(()))
@@ -55,7 +55,7 @@ struct MessageSocketTests {
         await #expect(throws: URLError(.timedOut)) { try await late.wait() }
     }
 
-    @Test("Who waits for a system that doesn't call back ends with their task", arguments: [true, false])
+    @Test("A wait for a system that doesn't call back ends with its task", arguments: [true, false])
     func silent(isCancelledBefore: Bool) async {
         let answer = CallbackAnswer()
         let waiting = Task { try await answer.wait() }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Roost
 
-/// A server that answers calls as a test says, and sends what the test has it send.
+/// A server that answers calls as a test defines, and sends what the test sends through it.
 actor ScriptedServer: Transport {
     /// A call that arrived.
     struct Call: Decodable, Sendable {
@@ -15,15 +15,15 @@ actor ScriptedServer: Transport {
         var with: JSONValue
     }
 
-    /// What becomes of a call.
+    /// The outcome of a call.
     indirect enum Answer: Sendable {
         case result(any Encodable & Sendable)
         case error(RoostError)
-        /// None comes.
+        /// No answer.
         case nothing
         /// The connection breaks.
         case lost
-        /// It comes once a sequence has ended, and with it all that is after it.
+        /// It is sent once a sequence has ended, together with all later ones.
         case held(until: AsyncStream<Void>, Answer)
     }
 
@@ -38,8 +38,8 @@ actor ScriptedServer: Transport {
     /// Answers to calls other than `stream.resume`.
     ///
     /// - Parameters:
-    ///   - name: Whose data it has.
-    ///   - epoch: Which history of them.
+    ///   - name: The server's name: whose data it has.
+    ///   - epoch: The history of these data.
     init(named name: String = "server", epoch: String = "first", answer: @escaping @Sendable (Call) -> Answer) {
         welcome = WelcomeFrame(
             welcome: .init(
@@ -48,12 +48,12 @@ actor ScriptedServer: Transport {
         self.answer = answer
     }
 
-    /// Has channels come with each resume from now on.
+    /// Adds channels to each resume from now on.
     func resume(with channels: [Changes]) { resumption.channels = channels }
 
     func operations() -> [String] { calls.map(\.operation) }
 
-    /// Sends an event, or a signal, to the connection that there is.
+    /// Sends an event or a signal to the current connection.
     func send(_ frame: some Encodable & Sendable) async throws { await receive?(.message(try JSONWriter.bytes(of: frame))) }
 
     func run(
@@ -119,7 +119,7 @@ actor ScriptedServer: Transport {
     }
 }
 
-/// Which of several answers it is time for.
+/// Counts the requests, to choose among several answers.
 final class Turn: Sendable {
     private let count = Mutex(0)
 
@@ -142,7 +142,7 @@ extension ScriptedServer {
         return chat
     }
 
-    /// The same, in the channel `general` at seq 3, which is stored. A list that is made before that asks once more.
+    /// The same, in the channel `general` at seq 3, which is stored. A list that is made before that asks again.
     nonisolated func connectedInGeneral(_ clock: any Clock<Duration> = ContinuousClock()) async throws -> Chat {
         let chat = try await connected(clock)
         try await send(

@@ -4,7 +4,7 @@ import Synchronization
 
 @testable import Roost
 
-/// A socket as URLSession has it, and its peer in one. It is run by ``MessageSocket/run(_:_:)``.
+/// A socket like URLSession's, and its peer in one. It is run by ``MessageSocket/run(_:_:)``.
 final class StandInSocket: MessageSocket, TransportPeer {
     private let state = Mutex(PeerLog())
     private let behaviour: PeerBehaviour
@@ -13,7 +13,7 @@ final class StandInSocket: MessageSocket, TransportPeer {
     /// Ends what is never answered.
     private let abandonment = CallbackAnswer()
 
-    /// - Parameter openingError: What opening it fails with.
+    /// - Parameter openingError: The error with which opening fails.
     init(_ behaviour: PeerBehaviour = .answers, openingError: URLError? = nil) {
         self.behaviour = behaviour
         self.openingError = openingError

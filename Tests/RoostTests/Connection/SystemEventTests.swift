@@ -18,7 +18,7 @@ struct SystemEventTests {
         func put(_ event: SystemEvents.Event) { events.withLock { $0.append(event) } }
     }
 
-    @Test("The notifications of Apple's systems are told in their order, until the token is released")
+    @Test("The notifications of Apple's systems are delivered in order, until the token is released")
     func notifications() async throws {
         let (center, seen) = (NotificationCenter(), Seen())
         func post(_ name: String) { center.post(name: Notification.Name(name), object: nil) }
@@ -41,8 +41,7 @@ struct SystemEventTests {
         #expect(seen.all == before)
     }
 
-    @Test(
-        "The system is asked to wait when the app goes to the background, before anything else, until what follows from it is done")
+    @Test("The system is asked to wait when the app goes to the background, before anything else, until that is handled")
     func holding() async throws {
         let center = NotificationCenter()
         let seen = Mutex<[String]>([])
@@ -61,7 +60,7 @@ struct SystemEventTests {
             return seen.withLock { !$0.isEmpty }
         }
         center.post(name: Notification.Name("UIApplicationDidEnterBackgroundNotification"), object: nil)
-        // Asked for by the notification itself.
+        // Requested by the notification itself.
         #expect(seen.withLock { $0.contains("hold") })
         try await until { seen.withLock { $0.last == "background" } }
         await letOthersRun()
@@ -70,11 +69,11 @@ struct SystemEventTests {
         try await until { seen.withLock { $0.last == "release" } }
         #expect(seen.withLock { $0.filter { $0 != "foreground" } } == ["hold", "background", "release"])
         token.invalidate()
-        // Where the system doesn't suspend apps, it isn't asked.
+        // If the system doesn't suspend apps, it isn't asked.
         SystemEvents.hold()()
     }
 
-    @Test("A chat follows what happens to its app, unless it is told not to", arguments: [true, false])
+    @Test("A chat follows its app's events unless it is configured not to", arguments: [true, false])
     func followsSystem(follows: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         func background(_ chat: Chat) async throws {
@@ -99,7 +98,7 @@ struct SystemEventTests {
         await chat.disconnect()
     }
 
-    @Test("Another network is news, the first report and the loss of one aren't")
+    @Test("A change of network is reported; the first report and the loss of one aren't")
     func networks() {
         var changes = PathChanges()
         let reports: [[String]?] = [["wifi"], ["wifi"], nil, ["wifi"], ["cell"], ["cell", "wifi"], nil, nil]
@@ -119,7 +118,7 @@ struct SystemEventTests {
 
     private var folder: URL { directory.appending(component: SyncFiles.folderName(of: "ann", at: url)) }
 
-    @Test("In the background a client lets go of files that it shares, and is online again in the foreground")
+    @Test("In the background a client releases shared files, and is online again in the foreground")
     func shared() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(.shared(directory))
@@ -132,7 +131,7 @@ struct SystemEventTests {
         let lock = try #require(try takeLock(of: folder))
         close(lock)
         try await until { chat.connection.status == .offline }
-        // What is there can be read, and nothing is taken that couldn't be kept.
+        // Existing rows can be read, and an operation that couldn't be kept is refused.
         #expect(
             try await StoredChat(user: "ann", at: url, in: .shared(directory)).messages(in: "general").map(\.text) == ["welcome"])
         let refusal = await #expect(throws: RoostError.self) { try await chat.channel("general").send("lost?") }
@@ -146,7 +145,7 @@ struct SystemEventTests {
         await chat.disconnect()
     }
 
-    @Test("In the background the app's own databases are written as ever, also those that GRDB's notifications suspend")
+    @Test("In the background the app's own databases are written as usual, even those that GRDB's notifications suspend")
     func others() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(.shared(directory))
@@ -162,7 +161,7 @@ struct SystemEventTests {
     }
 
     @Test(
-        "An app that goes to the background while the files are being opened is online when it comes back",
+        "An app that goes to the background while the files are being opened is online when it returns",
         arguments: [true, false])
     func opening(isAwaited: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -187,7 +186,7 @@ struct SystemEventTests {
         await chat.disconnect()
     }
 
-    @Test("An app that disconnects in the background isn't connected when it comes back")
+    @Test("An app that disconnects in the background isn't connected when it returns")
     func disconnected() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(.shared(directory))
@@ -202,7 +201,7 @@ struct SystemEventTests {
     }
 
     @Test(
-        "A connection that is made in the background takes the files, and its end lets go of them again", arguments: [true, false])
+        "A connection that is made in the background takes the files, and its end releases them again", arguments: [true, false])
     func connectedInBackground(isFirst: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(.shared(directory))
@@ -224,7 +223,7 @@ struct SystemEventTests {
         #expect(try takeLock(of: folder) == nil)
     }
 
-    @Test("Who waits for a connection is told that the app went to the background; it is made when the app is back")
+    @Test("A wait for a connection is told that the app went to the background; the connection is made when the app is back")
     func waiting() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (answers, answer) = AsyncStream.makeStream(of: Void.self)
@@ -246,7 +245,7 @@ struct SystemEventTests {
         await chat.disconnect()
     }
 
-    @Test("Files that can't be read when the app is back are read with the next attempt to connect; until then that is the status")
+    @Test("Files that are unreadable when the app is back are read with the next attempt to connect; until then that is the status")
     func unreadable() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(.shared(directory))
@@ -267,7 +266,7 @@ struct SystemEventTests {
         await chat.disconnect()
     }
 
-    @Test("What another chat left in the files while the app was in the background is shown and sent when it comes back")
+    @Test("What another chat left in the files while the app was in the background is shown and sent when it returns")
     func left() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(.shared(directory))
@@ -275,17 +274,17 @@ struct SystemEventTests {
         let list = chat.channel("general").messages()
         try await list.loaded()
         await chat.driver.take(.background)
-        // One of this process stands for another's.
+        // A chat of this process stands for another process's.
         try await self.chat(.shared(directory)).channel("general").send("left here")
         await chat.driver.take(.foreground)
         for await update in list.updates where update.items.last?.text == "left here" && update.items.last?.state == .sent { break }
         #expect(list.items.map(\.text) == ["welcome", "left here"])
-        // The event comes before the answer.
+        // The event arrives before the answer.
         try await until { try await chat.driver.files().outbox.count() == 0 }
         await chat.disconnect()
     }
 
-    @Test("If another process has the files when the app comes back, that is the status, until the app connects again")
+    @Test("If another process has the files when the app returns, that is the status, until the app connects again")
     func taken() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(.shared(directory))
@@ -297,7 +296,7 @@ struct SystemEventTests {
         #expect(error.code == .unavailable)
         let refusal = await #expect(throws: RoostError.self) { try await chat.connect() }
         #expect(refusal?.code == .unavailable)
-        // Who disconnects then is offline, and has nothing that failed.
+        // A chat that is disconnected then is offline, without a failure.
         await chat.disconnect()
         #expect(chat.driver.statuses.current == .offline)
         close(lock)
@@ -306,7 +305,7 @@ struct SystemEventTests {
         await chat.disconnect()
     }
 
-    @Test("A chat that begins while another of the process has given way locks the files, unless another process has them")
+    @Test("A chat that starts while another of the process has given way locks the files, unless another process has them")
     func newcomer() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(.shared(directory))
@@ -321,7 +320,7 @@ struct SystemEventTests {
         #expect(try takeLock(of: folder) == nil)
         await other?.disconnect()
         other = nil
-        // Whoever has given way still has, when the other's last references have gone with tasks that are ending.
+        // A chat that has given way still has, once the other's last references have gone with tasks that are ending.
         var lock: Int32?
         try await until {
             lock = try takeLock(of: folder)
@@ -371,8 +370,7 @@ struct SystemEventTests {
         await next.disconnect()
     }
 
-    @Test(
-        "An app that comes back while its files are let go of writes them only where it has locked them; it wrote without the lock")
+    @Test("An app that returns while its files are being released writes them only once it has locked them")
     func backAtOnce() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let files = try await chat(.shared(directory)).driver.files()

@@ -2,7 +2,7 @@ import Foundation
 import Roost
 import RoostAPI
 
-/// A server of one channel, `general`, in the process: enough of the protocol to see a client from outside.
+/// A server of one channel, `general`, in the process: enough of the protocol to test a client from outside.
 actor TinyServer: Transport {
     private var messages = [
         Message(

@@ -5,16 +5,16 @@ import Testing
 
 @testable import Roost
 
-/// What ``Transport/run(url:outgoing:receive:)`` promises, by the same cases for each transport.
+/// What ``Transport/run(url:outgoing:receive:)`` promises, with the same cases for each transport.
 @Suite("Transports: what each of them promises", .timeLimit(.minutes(5)))
 struct TransportConformanceTests {
-    /// A connection, what is asked of it, and what it has told.
+    /// A connection, its commands, and its events.
     private struct Connection {
         let outgoing: AsyncStream<TransportCommand>.Continuation
         let task: Task<[TransportEvent], Never>
         let told: Told
 
-        /// Everything that was told, once it has ended.
+        /// All of its events, once it has ended.
         var events: [TransportEvent] { get async { await task.value } }
     }
 
@@ -24,9 +24,9 @@ struct TransportConformanceTests {
         func add(_ event: TransportEvent) { events.withLock { $0.append(event) } }
     }
 
-    /// Begins a connection.
+    /// Starts a connection.
     ///
-    /// - Parameter receive: What whoever receives does with an event before it returns.
+    /// - Parameter receive: What the receiver does with an event before it returns.
     private func connect(
         _ peer: any TransportPeer, _ commands: [TransportCommand] = [],
         receive: @escaping @Sendable (TransportEvent) async -> Void = { _ in }
@@ -48,7 +48,7 @@ struct TransportConformanceTests {
     private func command(_ text: String) -> TransportCommand { .message(Array(text.utf8)) }
     private let closedByClient = TransportEvent.closed(code: nil, reason: "closed by the client")
 
-    /// Whether the opening is told first and the end last, each once; or the end alone.
+    /// Whether the opening is reported first and the end last, each once; or the end alone.
     private func isWhole(_ events: [TransportEvent]) -> Bool {
         let openings = events.indices.filter { events[$0] == .opened }
         let ends = events.indices.filter { if case .closed = events[$0] { true } else { false } }
@@ -56,7 +56,7 @@ struct TransportConformanceTests {
     }
 
     @Test(
-        "Messages go both ways in their order, between the opening and the end, each of which is told once",
+        "Messages go both ways in order, between the opening and the end, each of which is reported once",
         arguments: TestedTransport.allCases)
     func order(transport: TestedTransport) async throws {
         let peer = try await transport.peer()
@@ -82,12 +82,12 @@ struct TransportConformanceTests {
         try await peer.stop()
     }
 
-    @Test("A ping that is answered is a sign of life; one that isn't holds nothing up", arguments: TestedTransport.allCases)
+    @Test("An answered ping is a sign of life; an unanswered one holds nothing up", arguments: TestedTransport.allCases)
     func pings(transport: TestedTransport) async throws {
         for (behaviour, signs) in [(PeerBehaviour.answers, 1), (.ignoresPings, 0)] {
             let peer = try await transport.peer(behaviour)
             let connection = connect(peer, [.ping, command("hi")])
-            // The answer to the ping comes when it comes.
+            // The answer to the ping may arrive at any time.
             try await until { connection.told.all.count == 2 + signs }
             connection.outgoing.finish()
             let events = await connection.events
@@ -97,7 +97,7 @@ struct TransportConformanceTests {
         }
     }
 
-    @Test("Where no connection can be made, the end is all that is told, with where to look", arguments: TestedTransport.allCases)
+    @Test("If no connection can be made, only the end is reported, with where to look", arguments: TestedTransport.allCases)
     func refused(transport: TestedTransport) async throws {
         for (behaviour, cause) in [(PeerBehaviour.refuses, WaitingReason.Cause.upgrade), (.absent, .network)] {
             let peer = try await transport.peer(behaviour)
@@ -113,7 +113,7 @@ struct TransportConformanceTests {
         }
     }
 
-    @Test("A server's goodbye is told with its code and reason, also while a ping waits", arguments: TestedTransport.allCases)
+    @Test("A server's goodbye is reported with its code and reason, even while a ping waits", arguments: TestedTransport.allCases)
     func goodbye(transport: TestedTransport) async throws {
         let peer = try await transport.peer(.ignoresPings)
         let connection = connect(peer, [command("hi"), .ping, command("bye")])
@@ -122,7 +122,7 @@ struct TransportConformanceTests {
         try await peer.stop()
     }
 
-    @Test("A connection that breaks is one that the network lost", arguments: TestedTransport.allCases)
+    @Test("A connection that breaks is reported as lost by the network", arguments: TestedTransport.allCases)
     func broken(transport: TestedTransport) async throws {
         let peer = try await transport.peer()
         let events = await connect(peer, [command("hi"), command("break")]).events
@@ -138,7 +138,7 @@ struct TransportConformanceTests {
     func finished(transport: TestedTransport) async throws {
         let peer = try await transport.peer(.ignoresPings)
         let connection = connect(peer, [.ping, command("last")])
-        // What isn't read when a socket is closed takes what was written with it.
+        // Unread bytes when a socket is closed take written ones with them.
         try await until { connection.told.all.count == 2 }
         connection.outgoing.finish()
         let events = await connection.events
@@ -173,7 +173,7 @@ struct TransportConformanceTests {
     }
 
     @Test(
-        "While whoever receives is busy, nothing more is told, and the server can't go on sending",
+        "While the receiver is busy, no more events are delivered, and the server can't continue to send",
         arguments: TestedTransport.allCases)
     func backPressure(transport: TestedTransport) async throws {
         let peer = try await transport.peer()
@@ -184,7 +184,7 @@ struct TransportConformanceTests {
         try await until { connection.told.all.count == 2 && peer.log.hasFlooded }
         await letOthersRun(20_000)
         #expect(connection.told.all.count == 2)
-        // Something may lie in the buffers of the sockets, and of the transport.
+        // Some may be in the buffers of the sockets, and of the transport.
         #expect(peer.log.takenCount < WebSocketPeer.floodCount / 2)
         free.finish()
         try await until { connection.told.all.count == WebSocketPeer.floodCount + 1 }

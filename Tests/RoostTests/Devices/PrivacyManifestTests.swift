@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// What an app's privacy report says of the SDK.
+/// What an app's privacy report contains for the SDK.
 @Suite("Devices: the privacy manifest")
 struct PrivacyManifestTests {
     private struct Manifest: Decodable {
