@@ -1,9 +1,9 @@
 import Dispatch
 import Synchronization
 
-/// Work that occupies whoever performs it, until the test ends it.
+/// Work that occupies its thread or actor until the test ends it.
 ///
-/// It takes no processor's time: several that ran in circles would leave none to the tests that are to end them.
+/// It doesn't use the processor: several that spun would leave no time to the tests that have to end them.
 final class BusyWork: Sendable {
     private enum State { case waiting, running, ended }
 

@@ -3,9 +3,9 @@ import Testing
 
 @testable import Roost
 
-/// Readers that give up at the moment when there is something new: cancelling holds a lock of the task, which a new value needs to wake it.
+/// Readers that stop at the moment when a new value arrives: cancelling holds a lock of the task, which a new value needs to wake it.
 @Suite struct CancellationTests {
-    /// Follows and gives up again and again, while something changes on another thread.
+    /// Follows and stops again and again, while a value changes on another thread.
     private func race<Values: AsyncSequence & Sendable>(
         _ values: @escaping @Sendable () -> Values, changing change: @escaping @Sendable (Int) -> Void
     ) async {
@@ -20,14 +20,14 @@ import Testing
         await changes.value
     }
 
-    @Test("A reader that gives up while a value changes waits for nobody, and nobody for it", .timeLimit(.minutes(5)))
+    @Test("A reader that stops while a value changes doesn't block, and isn't blocked", .timeLimit(.minutes(5)))
     func broadcast() async {
         let broadcast = Broadcast(0)
         await race({ broadcast.values() }, changing: { broadcast.send($0) })
         #expect(broadcast.current >= 0)
     }
 
-    @Test("A reader that gives up while the store changes waits for nobody, and nobody for it", .timeLimit(.minutes(5)))
+    @Test("A reader that stops while the store changes doesn't block, and isn't blocked", .timeLimit(.minutes(5)))
     func storeChanges() async {
         let signals = ChangeSignals()
         await race({ signals.changes(of: .channels) }, changing: { _ in signals.signal(.everything) })

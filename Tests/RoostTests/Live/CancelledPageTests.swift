@@ -5,17 +5,17 @@ import Testing
 @testable import Roost
 
 /// Pages of lists that only the server has.
-@MainActor @Suite("Live lists: pages that nobody waits for", .timeLimit(.minutes(5)))
+@MainActor @Suite("Live lists: abandoned pages", .timeLimit(.minutes(5)))
 struct CancelledPageTests {
     enum Kind: String, CaseIterable, Sendable {
         case members = "member.list"
         case watchers = "channel.listWatchers"
         case channels = "channel.query"
 
-        /// How often the server is asked until the list is loaded. Of watchers, those who came last are asked for too.
+        /// How often the server is asked until the list is loaded. For watchers, the newest ones are requested too.
         var firstCount: Int { self == .watchers ? 2 : 1 }
 
-        /// A page with one row, and with more behind it.
+        /// A page with one row, and with more after it.
         var page: ScriptedServer.Answer {
             let member = Member(
                 userId: "bob", role: .member, state: .member, joinedAt: Timestamp(milliseconds: 0), joinedSeq: 1, changeSeq: 1)
@@ -54,7 +54,7 @@ struct CancelledPageTests {
     }
 
     @Test(
-        "AM-29 A page whose caller is cancelled isn't waited for, and the next one is asked for; it was, until the server answered",
+        "AM-29 A page whose caller is cancelled isn't waited for, and the next one is requested",
         arguments: Kind.allCases)
     func cancelled(kind: Kind) async throws {
         let turn = Turn()
@@ -75,9 +75,9 @@ struct CancelledPageTests {
         await chat.disconnect()
     }
 
-    // MARK: Cancelled anywhere
+    // MARK: Cancelled at any wait
 
-    /// Adds to what an object shows as a list adds a page: it asks the server, and then changes what is shown in a turn.
+    /// Adds rows to an object as a list adds a page: it asks the server, and then changes what is shown in a turn.
     @MainActor
     private final class Shelf {
         private let chat: Chat
@@ -90,7 +90,7 @@ struct CancelledPageTests {
             follower = Follower(chat.driver)
         }
 
-        /// - Parameter steps: Runs what is done in the turn among questions.
+        /// - Parameter steps: Runs the part in the turn.
         func add(on steps: StepExecutor? = nil) async throws {
             try await follower.take(asksServer: true) {
                 try await withTaskExecutorPreference(steps) {
@@ -105,7 +105,7 @@ struct CancelledPageTests {
         }
     }
 
-    @Test("AM-29 A page whose caller is cancelled at any wait is added as a whole or not at all, and the next one is loaded")
+    @Test("AM-29 A page whose caller is cancelled at any wait is added as a whole or not at all, and the next one loads")
     func anywhere() async throws {
         let me = User(userId: "ann", createdAt: Timestamp(milliseconds: 0), updatedAt: Timestamp(milliseconds: 0))
         let chat = try await ScriptedServer { $0.operation == "user.me" ? .result(me) : .nothing }.connected()
@@ -131,7 +131,7 @@ struct CancelledPageTests {
         await chat.disconnect()
     }
 
-    /// A page behind the rows that the caller has, whose ids are numbers from 0. There is always a next one.
+    /// A page after the rows that the caller has, whose ids are numbers from 0. There is always a next one.
     private nonisolated static func endlessPage(_ call: ScriptedServer.Call) -> ScriptedServer.Answer {
         guard let kind = Kind(rawValue: call.operation), case .object(let fields) = call.with else {
             return .error(.notFound("operation"))
@@ -156,11 +156,11 @@ struct CancelledPageTests {
     }
 
     @Test(
-        "AM-29 After any number of turns its caller is cancelled, a page's row is there or isn't, and the next page has the next row",
+        "AM-29 If its caller is cancelled after any number of turns, a page's row is there or not, and the next page has the next row",
         arguments: Kind.allCases)
     func anyTurn(kind: Kind) async throws {
         let chat = try await ScriptedServer { Self.endlessPage($0) }.connected()
-        // How far a page is after so many turns isn't the same each time. A list of its own has fewer rows to show with each page.
+        // After so many turns the progress of a page varies. A new list has fewer rows to show with each page.
         for _ in 0..<8 {
             let list = try await loadedList(of: kind, chat)
             var turns = 0
@@ -169,7 +169,7 @@ struct CancelledPageTests {
         await chat.disconnect()
     }
 
-    /// Returns whether the page wasn't there before.
+    /// Returns whether the caller was cancelled before the page was added.
     private func cancelPage(of list: LoadedList, afterTurns turns: Int) async throws -> Bool {
         var rowCount = list.rows().count
         let steps = StepExecutor()

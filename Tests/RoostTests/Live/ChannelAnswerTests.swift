@@ -4,12 +4,12 @@ import Testing
 
 @testable import Roost
 
-/// What only the server knows of a channel, when the user leaves it and comes back while the connection lasts.
+/// What only the server knows of a channel, when the user leaves it and returns during the connection.
 @MainActor @Suite("Live objects: coming back to a channel", .timeLimit(.minutes(5)))
 struct ChannelAnswerTests {
     private nonisolated static let refusal = RoostError(.notMember, "It is for members.")
 
-    /// Who is in the channel, as the server says; nil while the user isn't.
+    /// The users in the channel, according to the server; nil while the user isn't a member.
     private final class People: Sendable {
         private let users = Mutex<[UserID]?>(["ann", "cid"])
         var all: [UserID]? { users.withLock { $0 } }
@@ -54,7 +54,7 @@ struct ChannelAnswerTests {
         mine(userSeq, .memberRemoved, membership(.none, since: seq, userSeq: userSeq))
     }
 
-    /// What a screen of the channel's members shows.
+    /// The contents of a screen of the channel's members.
     private struct Screen {
         let members: MemberList
         let receipts: LiveReceipts
@@ -79,14 +79,14 @@ struct ChannelAnswerTests {
         return chat
     }
 
-    @Test("AM-39 SB-63 whoever is removed and added again sees who came and went meanwhile, and who is online from then on")
+    @Test("AM-39 SB-63 a user who is removed and added again sees the changes of members meanwhile, and who is online from then on")
     func backAtOnce() async throws {
         let people = People()
         let server = ScriptedServer { Self.answer($0, people) }
         let chat = try await connected(server)
         let screen = Screen(of: chat)
         try await until { screen.shows(["ann", "cid"]) }
-        // The channel goes on without the user: dan joins, and cid leaves.
+        // The channel continues without the user: dan joins, and cid leaves.
         people.set(["ann", "dan"])
         try await server.send(removed(4, userSeq: 2))
         try await server.send(joined(8, userSeq: 3))
@@ -96,7 +96,7 @@ struct ChannelAnswerTests {
         await chat.disconnect()
     }
 
-    @Test("AM-39 SB-63 who isn't a member any more is told that nothing of it is for them, until they are back")
+    @Test("AM-39 SB-63 for a former member nothing of a channel is available, until they are back")
     func away() async throws {
         let people = People()
         let server = ScriptedServer { Self.answer($0, people) }
@@ -112,7 +112,7 @@ struct ChannelAnswerTests {
         await chat.disconnect()
     }
 
-    @Test("AM-39 ST-14 who came and went between the pages of a list and the beginning of the watch is asked for")
+    @Test("AM-39 ST-14 changes between the pages of a list and the beginning of the watch are requested")
     func watchBegins() async throws {
         let people = People()
         let server = ScriptedServer { Self.answer($0, people) }
@@ -124,11 +124,11 @@ struct ChannelAnswerTests {
         people.set(["ann", "dan"])
         try await channel.watch()
         try await until { members.items.map(\.id) == ["ann", "dan"] && watchers.items.map(\.userId) == ["ann", "dan"] }
-        // In a large channel, who reads before the watch isn't told.
+        // In a large channel, readers before the watch aren't reported.
         let receipts = channel.receipts()
         try await receipts.loaded()
         #expect(Set(receipts.positions.keys) == ["ann", "dan"])
-        // As a live object does.
+        // The same for a live object's watch.
         people.set(["ann", "eve"])
         let presence = channel.presence()
         try await presence.loaded()
@@ -137,7 +137,7 @@ struct ChannelAnswerTests {
         await chat.disconnect()
     }
 
-    @Test("SB-63 when the server ends what watches a channel, the number of those online isn't shown as if it went on")
+    @Test("SB-63 if the server ends the watch of a channel, the number of online members isn't shown as current")
     func unwatched() async throws {
         let people = People()
         let server = ScriptedServer { Self.answer($0, people) }
@@ -150,7 +150,7 @@ struct ChannelAnswerTests {
         await chat.disconnect()
     }
 
-    @Test("SB-63 R26 what was refused with the right to read is there again as soon as that is, though nothing else happens")
+    @Test("SB-63 R26 data refused for lack of the right to read returns as soon as the right does, without another event")
     func rightReturns() async throws {
         let people = People()
         let server = ScriptedServer { Self.answer($0, people) }
@@ -169,7 +169,7 @@ struct ChannelAnswerTests {
         try await server.send(UnwatchedFrame(unwatched: .init(channel: "general")))
         try await until { screen.presence.phase == .refused(Self.refusal) }
         people.set(["ann", "dan"])
-        // Whoever may read again fetches the channel afresh.
+        // A user who may read again fetches the channel again.
         let rows = Rows(channel: channel(counters(5, messages: 0)), [membership(.member, since: 3, userSeq: 1)])
         await server.resume(with: [Changes(stream: .channel("general"), rows: rows, seq: 5, hasMore: false, isFresh: true)])
         try await permit([.channelRead, .historyRead, .channelWatch], at: 5)
@@ -177,7 +177,7 @@ struct ChannelAnswerTests {
         await chat.disconnect()
     }
 
-    @Test("R08 while nothing has begun afresh, the server isn't asked again, and once for several reasons")
+    @Test("R08 unless a channel was fetched again, the server isn't asked again, and once for several reasons")
     func sparing() async throws {
         let people = People()
         let server = ScriptedServer { Self.answer($0, people) }

@@ -4,7 +4,7 @@ import Roost
 import RoostAPI
 import Testing
 
-/// Work of the SDK for code that is called back.
+/// Work of the SDK for callback-based code.
 @MainActor @Suite("Chat: completions", .timeLimit(.minutes(5)))
 struct CompletionTests {
     private let server = ScriptedServer { call in
@@ -12,7 +12,7 @@ struct CompletionTests {
             ? .result(User(userId: "ann", createdAt: .init(milliseconds: 0), updatedAt: .init(milliseconds: 0))) : .nothing
     }
 
-    /// The chat of a test that needs no server.
+    /// The chat of a test that doesn't need a server.
     private func chat() -> Chat {
         Chat(
             url: URL(filePath: "/"), user: "ann",
@@ -21,7 +21,7 @@ struct CompletionTests {
         ) { "token" }
     }
 
-    @Test("§8.8 work that is given with a completion runs on the main actor, and hands over what it returns there, once")
+    @Test("§8.8 work with a completion runs on the main actor, and delivers its result there, once")
     func success() async throws {
         let chat = try await server.connected()
         var results: [UserID] = []
@@ -38,7 +38,7 @@ struct CompletionTests {
         await chat.disconnect()
     }
 
-    @Test("§8.8 what work throws is handed over as it is")
+    @Test("§8.8 errors of the work are delivered unchanged")
     func failure() async {
         var errors: [RoostError?] = []
         let task = chat().perform {
@@ -50,7 +50,7 @@ struct CompletionTests {
         #expect(errors == [RoostError(.notConnected, "There is no connection to the server.")])
     }
 
-    @Test("§8.8 work that is cancelled before it begins isn't done, and its completion is called all the same")
+    @Test("§8.8 work that is cancelled before it begins isn't done, but its completion is called")
     func cancelledBefore() async {
         var isDone = false
         var results: [Result<Void, any Error>] = []
@@ -82,7 +82,7 @@ struct CompletionTests {
         await chat.disconnect()
     }
 
-    @Test("§8.8 works begin in the order in which they are given, and the chat stays until they have ended")
+    @Test("§8.8 pieces of work begin in order, and the chat stays until they have ended")
     func order() async {
         weak var chat: Chat?
         var begun: [Int] = []

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Roost
 
-/// What an app is told of what happens.
+/// The events that an app gets.
 @Suite("Live: events", .timeLimit(.minutes(5)))
 struct EventTests {
     /// The events of the machine's outputs.
@@ -22,7 +22,7 @@ struct EventTests {
                 isWatched: isWatched, message: message, purged: nil, invitations: []))
     }
 
-    @Test("each thing that happens is told once, after it is stored; what is dropped or concealed isn't told")
+    @Test("each change is reported once, after it is stored; dropped or concealed ones aren't")
     func live() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -50,9 +50,7 @@ struct EventTests {
             ])
     }
 
-    @Test(
-        "ST-07 whether the device watches the channel is told as the server says it, and what it says besides is taken all the same"
-    )
+    @Test("ST-07 whether the device watches the channel is reported as the server says, and everything else it says is accepted")
     func watching() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -72,8 +70,7 @@ struct EventTests {
     }
 
     @Test(
-        "an own message that this device sent is told from one of another device; any other own change, as far as that can be known"
-    )
+        "messages sent by this device are told apart from those of the user's other devices; any other own change, as far as known")
     func devices() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -88,7 +85,7 @@ struct EventTests {
                 happening(.messageNew, by: Harness.user, otherDevice: false, mine),
                 happening(.messageNew, by: Harness.user, otherDevice: true, other),
             ])
-        // While this device has asked for something, it may be that.
+        // While this device has a request under way, the change may be its own.
         try await client.feed(.call(1, EditMessage(channel: Harness.channel, message: other.messageId, text: "edited")))
         let first = message(5, "edited", by: Harness.user, changedAt: 6)
         try await client.receive(edited(first, messages: 4))
@@ -102,9 +99,7 @@ struct EventTests {
             ])
     }
 
-    @Test(
-        "a question whose answer isn't waited for, or doesn't come, leaves it known which device an own change is of; a change leaves it open"
-    )
+    @Test("a question that is abandoned or unanswered doesn't hide which device made an own change; an abandoned change does")
     func abandonedCalls() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -125,8 +120,7 @@ struct EventTests {
         #expect(try await change(7, by: &client) == .some(nil))
     }
 
-    @Test(
-        "AM-45 which device has read a channel isn't known while this one reads it, nor of what it was given by the end of that")
+    @Test("AM-45 which device has read a channel is unknown while this one reads it, and for what it was given by the end of that")
     func reading() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -143,17 +137,17 @@ struct EventTests {
         try await client.answer("reading.stop", with: Done())
         #expect(try await isMarkedElsewhere(upTo: 5, &client) == .some(nil))
         try await client.answer("reading.mark", with: UnreadCount(channelId: Harness.channel, unreadCount: 1, readSeq: 5))
-        // As the server does it a second later, for what it gave a reader.
+        // As the server does it a second later, for messages given to a reader.
         #expect(try await isMarkedElsewhere(upTo: 6, &client) == .some(nil))
         try await client.receive(alone(message(7, "after it")))
         #expect(try await isMarkedElsewhere(upTo: 7, &client) == .some(true))
-        // Of those that are marked as unread since, the server marks none for who read before.
+        // If messages are marked as unread since, the server marks none of them for an earlier reader.
         let next = client.sync.saved.userCursor + 1
         try await client.receive(mine(next, .readingUnmarked, membership(readSeq: 2, readCount: 1, userSeq: next)))
         #expect(try await isMarkedElsewhere(upTo: 5, &client) == .some(true))
     }
 
-    @Test("AM-45 which device has read a channel isn't known of what this one was given before the server ended its reading")
+    @Test("AM-45 which device has read a channel is unknown for what this one was given before the server ended its reading")
     func endedReading() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -167,7 +161,7 @@ struct EventTests {
         #expect(try await isMarkedElsewhere(upTo: 5, &client) == .some(true))
     }
 
-    @Test("AM-45 which device has read a channel isn't known as long as the server couldn't be told that this one reads it no more")
+    @Test("AM-45 which device has read a channel is unknown until the server knows that this one no longer reads it")
     func untoldEnd() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -181,7 +175,7 @@ struct EventTests {
         #expect(try await isMarkedElsewhere(upTo: 5, &client) == .some(nil))
     }
 
-    @Test("AM-45 which device has read a channel isn't known after a call to read it was lost: the server may have taken it")
+    @Test("AM-45 which device has read a channel is unknown after a call to read it was lost: the server may have accepted it")
     func lostReading() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -194,21 +188,21 @@ struct EventTests {
         #expect(try await isMarkedElsewhere(upTo: 4, &client) == .some(nil))
     }
 
-    /// Whether the app is told that another device has marked the channel as read, once the server says that it is read up to a seq.
+    /// Whether the app is notified that another device has marked the channel as read, once the server says that it is read up to a seq.
     private func isMarkedElsewhere(upTo seq: Seq, _ client: inout Harness) async throws -> Bool?? {
         let next = client.sync.saved.userCursor + 1
         try await client.receive(mine(next, .readingMarked, membership(readSeq: seq, readCount: Int(seq) - 1, userSeq: next)))
         return told(by: &client).last.map { if case .happened(let news) = $0 { news.isFromOtherDevice } else { nil } }
     }
 
-    @Test("what was missed isn't told as if it happened now: it is one event, with the places where it began, before what is live")
+    @Test("missed changes aren't reported as current: they are one event, with the places where they began, before live ones")
     func missed() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
         #expect(told(by: &client) == [.missed(after: [Harness.channel: 0])])
         try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
         try await client.connect()
-        // Some of this is part of the answer, and the last isn't.
+        // Some of these are part of the answer, and the last isn't.
         for seq: Seq in 4...6 { try await client.receive(alone(message(seq, "\(seq)"))) }
         #expect(told(by: &client) == [])
         let caughtUp = changes(channel: 5, Rows(counters: counters(5, messages: 4), [message(4, "4"), message(5, "5")]))
@@ -216,20 +210,21 @@ struct EventTests {
             "stream.resume", with: Resumption(user: changes(user: 1), channels: [caughtUp], hasMore: false))
         #expect(told(by: &client) == [.missed(after: [Harness.channel: 3]), happening(.messageNew, by: "bob", message(6, "6"))])
 
-        // Nothing was missed, so nothing is told.
+        // Nothing was missed, so nothing is reported.
         try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
         try await client.connect()
         try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
         #expect(told(by: &client) == [])
     }
 
-    @Test("what couldn't be told, since the last part of it couldn't be stored, is told with what the next connection brings")
+    @Test(
+        "missed changes that couldn't be reported, since the last part couldn't be stored, are reported with the next connection's")
     func untold() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
         _ = client.take()
         let saved = client.sync.saved
-        // As the driver does it when it drops the event.
+        // As the driver does when it drops the event.
         try await client.feed(.missedAgain(["other": 7, Harness.channel: 2]))
         try await client.feed(.storeFailed(saved, nil, "disk full"))
         #expect(told(by: &client) == [])
@@ -240,7 +235,7 @@ struct EventTests {
         #expect(told(by: &client) == [.missed(after: ["other": 7, Harness.channel: 2])])
     }
 
-    @Test("events that got lost, and several changes in one event, are missed too; over several pages from the first on")
+    @Test("lost events, and several changes in one event, are missed too; over several pages from the first on")
     func gaps() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -262,7 +257,7 @@ struct EventTests {
         #expect(told(by: &client) == [.missed(after: [Harness.channel: 8])])
     }
 
-    @Test("a slow reader gets a bounded number of events, and then a word of what it missed; each sequence for itself")
+    @Test("a slow reader gets a bounded number of events, and then one event about the missed ones; for each sequence")
     func slowReader() async throws {
         let feed = EventFeed()
         let slow = feed.events()
@@ -274,7 +269,7 @@ struct EventTests {
         send(11...10 + Seq(EventQueue.countMax))
         var quick = other.makeAsyncIterator()
         for number in 11...10 + Seq(EventQueue.countMax) { #expect(await quick.next() == event(number)) }
-        // One more than there is room for.
+        // One more than fits.
         feed.send(.missed(after: ["other": 3]), at: nil)
         send(5000...5001)
         feed.end()
@@ -284,11 +279,11 @@ struct EventTests {
         var rest: [ChatEvent] = []
         while let event = await quick.next() { rest.append(event) }
         #expect(rest == [.missed(after: ["other": 3]), event(5000), event(5001)])
-        // What begins after the end has ended.
+        // A loop that starts after the end has ended.
         for await event in feed.events() { Issue.record("\(event)") }
     }
 
-    @Test("what one reader missed several times is one event, from the first of it on")
+    @Test("changes that one reader missed several times are one event, from the first of them on")
     func missedAgain() async throws {
         let queue = EventQueue()
         for round: Seq in 1...3 {
@@ -304,7 +299,7 @@ struct EventTests {
         #expect(count <= EventQueue.countMax + 1)
     }
 
-    @Test("AM-29 a loop over events ends when it is cancelled, and when its chat is released, which it doesn't keep")
+    @Test("AM-29 a loop over events ends when it is cancelled, and when its chat is released, which it doesn't retain")
     func ends() async throws {
         var configuration = Chat.Configuration(
             storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })

@@ -7,7 +7,7 @@ import Testing
 
 @MainActor @Suite("Live objects that ask the server", .timeLimit(.minutes(5)))
 struct FollowTests {
-    @Test("AM-29 R08 A change that comes right after the server's answer reaches the live object")
+    @Test("AM-29 R08 A change right after the server's answer reaches the live object")
     func noGap() async throws {
         var configuration = Chat.Configuration(
             storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
@@ -16,7 +16,7 @@ struct FollowTests {
         try await chat.connect()
         let signals = try await chat.driver.prepare().store.signals
 
-        // While the files aren't open, nobody can begin to follow their changes.
+        // Until the files are open, their changes can't be followed.
         let (opened, open) = AsyncStream.makeStream(of: Void.self)
         try await chat.driver.openFiles(after: opened)
         let (seen, continuation) = AsyncStream.makeStream(of: StoreChange.self)
@@ -32,7 +32,7 @@ struct FollowTests {
 }
 
 extension SyncDriver {
-    /// Has whoever needs the files wait.
+    /// Has callers that need the files wait.
     func openFiles(after opened: AsyncStream<Void>) async throws {
         let files = try await files()
         opening = Task {

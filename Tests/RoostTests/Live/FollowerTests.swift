@@ -18,7 +18,7 @@ struct FollowerTests {
 
     private struct Unreadable: Error {}
 
-    @Test("AM-29 Pieces of work run one after another, in the order in which they were asked for, whatever becomes of each")
+    @Test("AM-29 Pieces of work run one after another, in the order of the requests, whatever their outcomes")
     func order() async throws {
         let follower = Follower(chat().driver)
         var log: [String] = []
@@ -40,7 +40,7 @@ struct FollowerTests {
         #expect(log == ["first begins", "first ends", "second"])
     }
 
-    @Test("AM-29 Work that is abandoned ends after any number of turns, and what is asked for then doesn't wait for it")
+    @Test("AM-29 Work that is abandoned ends after any number of turns, and later work doesn't wait for it")
     func abandoned() async throws {
         let chat = chat()
         for turns in 1...30 {
@@ -71,7 +71,7 @@ struct FollowerTests {
         }
     }
 
-    @Test("A final refusal is told; what another connection or change may bring isn't")
+    @Test("A final refusal is reported; one that another connection or change may lift isn't")
     func outcomes() async throws {
         let follower = Follower(chat().driver)
         let refusal = RoostError(.notPermitted, "No.")
@@ -84,7 +84,7 @@ struct FollowerTests {
         guard case .done = await follower.work({}) else { throw Unreadable() }
     }
 
-    @Test("A refusal that comes after the log-out isn't told of what was asked before it; what is asked for then is refused")
+    @Test("A refusal after the log-out isn't reported for earlier requests; later requests are refused")
     func refusedByLogOut() async throws {
         let chat = chat()
         try await chat.connect()
@@ -109,7 +109,7 @@ struct FollowerTests {
         #expect(follower.phase == .refused(SyncDriver.loggedOut))
     }
 
-    @Test("R08 What the server couldn't answer now is asked for again, as long as the connection lasts")
+    @Test("R08 A request that the server couldn't answer now is repeated, as long as the connection lasts")
     func asksAgain() async throws {
         let chat = chat()
         try await chat.connect()
@@ -150,7 +150,7 @@ struct FollowerTests {
         #expect(await changes.next() == nil)
     }
 
-    @Test("AM-29 R08 After a change that couldn't be looked at, the next one is of everything")
+    @Test("AM-29 R08 After a change that couldn't be read, the next one is of everything")
     func missed() async throws {
         // On a clock that stands still the store isn't read again without a change.
         let chat = chat(ManualClock())
@@ -177,7 +177,7 @@ struct FollowerTests {
         var isReadable = true
     }
 
-    @Test("AM-29 R08 A store that couldn't be read is read again ever later, with what was missed, and a bounded number of times")
+    @Test("AM-29 R08 An unreadable store is read again at growing intervals, with the missed changes, a bounded number of times")
     func readsAgain() async throws {
         let clock = ManualClock()
         let chat = chat(clock)
@@ -192,7 +192,7 @@ struct FollowerTests {
                 if !file.isReadable { throw Unreadable() }
             })
         func change() { store.signals.signal(StoreChange(channels: ["general"])) }
-        /// Returns once the store is about to be read again at a time, and that time has come.
+        /// Returns once the store is about to be read again at a time, and that time has passed.
         func wait(_ seconds: Int, from start: Duration) async throws {
             try await until { clock.ends.contains(start + .seconds(seconds)) }
             clock.advance(by: .seconds(seconds))
@@ -214,7 +214,7 @@ struct FollowerTests {
         await letOthersRun()
         #expect(changes.count == count)
 
-        // The next change is another occasion, and once that can be read the store is read again as before.
+        // The next change is another occasion, and once that can be read the retries start over.
         file.isReadable = true
         change()
         try await until { follower.phase == .loading }
@@ -227,7 +227,7 @@ struct FollowerTests {
         try await until { follower.phase == .loading && changes.count == count + 3 }
     }
 
-    @Test("AM-29 R08 A list of channels shows what came with a change for which the store couldn't be read")
+    @Test("AM-29 R08 A list of channels shows a missed change, for which the store couldn't be read")
     func missedByChannels() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -240,7 +240,7 @@ struct FollowerTests {
         }
         let source = StoredChannels(ChannelQuery(), pageSize: 10, driver: chat.driver)
         try await source.follow(.everything)
-        // A list that isn't complete looks at all channels with each change.
+        // A list that isn't complete reads all channels with each change.
         if source.isPartial { try await source.complete() }
         try await write("a")
         let reading = Task {
@@ -253,7 +253,7 @@ struct FollowerTests {
         #expect(Set(source.items?.map(\.id) ?? []) == ["a", "b"])
     }
 
-    @Test("Several who ask the server soon ask it once")
+    @Test("Several that ask the server soon ask it once")
     func soon() async throws {
         let follower = Follower(chat().driver)
         let (seen, continuation) = AsyncStream.makeStream(of: Int.self)
@@ -265,7 +265,7 @@ struct FollowerTests {
     }
 
     @Test(
-        "What many clients are told at once to ask is asked within seconds, once, and not at all if there is another reason to ask sooner"
+        "A question that many clients are to ask is asked within seconds, once, and not at all if there is another reason to ask sooner"
     )
     func spread() async throws {
         let clock = ManualClock()
@@ -296,7 +296,7 @@ struct FollowerTests {
         await chat.disconnect()
     }
 
-    @Test("AM-30 A server that couldn't answer is asked when it says, and ever later, within the hour")
+    @Test("AM-30 A server that couldn't answer is asked when it says, and at growing intervals, within the hour")
     func pauses() {
         func pause(_ milliseconds: Int64?, _ failures: Int) -> Duration {
             let error = RoostError(.overloaded, "Later.", retryAfterMilliseconds: milliseconds)

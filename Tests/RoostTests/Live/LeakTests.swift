@@ -7,7 +7,7 @@ import Testing
 
 @MainActor @Suite("Live objects: nothing is kept", .timeLimit(.minutes(5)))
 struct LeakTests {
-    /// What becomes of an object when nobody has it any more.
+    /// Whether an object is freed once it has no owner.
     private struct Watched {
         let name: String
         weak var object: AnyObject?
@@ -17,7 +17,7 @@ struct LeakTests {
         var configuration = Chat.Configuration(
             storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         configuration.transport = server
-        // The server doesn't answer what some lists ask; they wait so long, and are freed after it.
+        // The server doesn't answer some lists; their calls wait this long, and the lists are freed afterwards.
         configuration.callTimeout = .seconds(1)
         return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
     }
@@ -33,10 +33,10 @@ struct LeakTests {
         ]
     }
 
-    /// An object that somebody follows in every way that it has.
+    /// An object that is followed in every way that it offers.
     @MainActor
     private struct Followed {
-        /// Nil for an object that tells nothing by itself.
+        /// Nil for an object without observers.
         let token: ObservationToken?
         let reader: Task<Void, Never>
 
@@ -83,7 +83,7 @@ struct LeakTests {
         }
     }
 
-    /// Has a chat and all of its live objects, used in every way, and lets go of them.
+    /// Makes a chat and all of its live objects, uses them in every way, and releases them.
     private func use(isConnected: Bool) async throws -> [Watched] {
         let chat = chat()
         if isConnected { try await chat.connect() }
@@ -106,13 +106,13 @@ struct LeakTests {
         ]
     }
 
-    @Test("AM-29 A chat and every live object of it are freed once nobody has them, connected or not", arguments: [true, false])
+    @Test("AM-29 A chat and every live object of it are freed once they have no owner, connected or not", arguments: [true, false])
     func freed(isConnected: Bool) async throws {
         let watched = try await use(isConnected: isConnected)
         for one in watched { try await until { one.object == nil } }
     }
 
-    /// Lets go of a chat and all of its live objects while these begin, and the chat connects.
+    /// Releases a chat and all of its live objects while these start, and the chat connects.
     private func use(forTurns turns: Int) async -> [Watched] {
         let chat = chat(ScriptedServer { _ in .error(.notFound("channel")) })
         chat.start()
@@ -123,14 +123,14 @@ struct LeakTests {
         return watched(objects, of: chat)
     }
 
-    @Test("AM-29 A chat and every live object of it are freed after any number of turns nobody has them any more")
+    @Test("AM-29 A chat and every live object of it are freed if they lose their owners after any number of turns")
     func freedAnytime() async throws {
         for turns in Array(0...30) + [40, 60, 100, 200] {
             for one in await use(forTurns: turns) { try await until { one.object == nil } }
         }
     }
 
-    @Test("AM-29 An app that keeps a live object alone stays connected, unless the chat has it itself")
+    @Test("AM-29 An app that keeps only a live object stays connected, unless the chat owns it itself")
     func kept() async throws {
         let count = liveObjects(of: chat()).count
         for number in 0..<count {
@@ -150,7 +150,7 @@ struct LeakTests {
         }
     }
 
-    @Test("Every public class of the SDK is among them, but the token that ends an observation")
+    @Test("Every public class of the SDK is among them, except the token that ends an observation")
     func complete() throws {
         let used = Set(liveObjects(of: chat()).map { "\(type(of: $0))" })
         let declared = try Self.publicClasses()

@@ -12,7 +12,7 @@ struct ListUpdateTests {
     }
 
     @Test(
-        "AM-30 R08 A difference applied to the list before gives the list after, and names what moved",
+        "AM-30 R08 A difference applied to the old list gives the new list, and names what moved",
         arguments: 0..<8 as Range<UInt64>)
     func random(seed: UInt64) {
         var chance = SeededChance(seed: seed)
@@ -43,7 +43,7 @@ struct ListUpdateTests {
     }
 
     @Test(
-        "AM-30 R08 A difference that is known from what changed is one of the two lists, and leaves what didn't change in its place",
+        "AM-30 R08 A difference known from what changed is one between the two lists, and leaves unchanged items in place",
         arguments: 0..<8 as Range<UInt64>)
     func known(seed: UInt64) {
         var chance = SeededChance(seed: seed)
@@ -73,13 +73,13 @@ struct ListUpdateTests {
             #expect(update.isEmpty == (old == new), "seed \(seed), step \(step)")
             let moved = Set(update.moved.map { new[$0.to].id })
             #expect(moved.isSubset(of: touched), "seed \(seed), step \(step)")
-            // Where one item changed, there is no better difference.
+            // For a single changed item, there is no better difference.
             if touched.count == 1 { #expect(update.moved == ListUpdate(from: old, to: new).moved || update.moved.count == 1) }
             old = new
         }
     }
 
-    @Test("AM-30 A slow reader of updates skips states and no change; a quick one gets the difference that is known")
+    @Test("AM-30 A slow reader of updates skips states and no change; a quick one gets the known difference")
     @MainActor func slowReader() async {
         let observers = ListObservers<Item>()
         var slow = observers.updates(of: observers, startingWith: []).makeAsyncIterator()
@@ -93,7 +93,7 @@ struct ListUpdateTests {
         #expect(await slow.next()?.inserted == [0, 1, 2])
     }
 
-    @Test("AM-30 One row that comes to the top is one move, and the others stay")
+    @Test("AM-30 A row that moves to the top is one move, and the others stay")
     func oneMove() {
         let old = (0..<1000).map { Item(id: $0, text: "") }
         var new = old
@@ -105,7 +105,7 @@ struct ListUpdateTests {
 }
 
 extension ListUpdate {
-    /// Applies an update like a list view: removes, inserts, reloads.
+    /// Applies an update as a list view does: removes, inserts, reloads.
     func applied(to old: [Item]) -> [Item] {
         var shown = old
         for index in (removed + moved.map(\.from)).sorted(by: >) { shown.remove(at: index) }
@@ -116,7 +116,7 @@ extension ListUpdate {
     }
 }
 
-/// Chance that a seed repeats (SplitMix).
+/// Random numbers that a seed repeats (SplitMix).
 struct SeededChance: RandomNumberGenerator, Sendable {
     private var state: UInt64
     init(seed: UInt64) { state = seed &* 0x9E37_79B9_7F4A_7C15 &+ 1 }

@@ -19,7 +19,7 @@ struct LivePhaseTests {
         return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
     }
 
-    @Test("A live object begins as loading, and is loaded once the store was asked: nil and empty mean something then")
+    @Test("A live object begins as loading, and is loaded once the store was read: nil and empty mean something then")
     func loaded() async throws {
         let chat = chat()
         let channel = chat.channel("general")
@@ -33,13 +33,13 @@ struct LivePhaseTests {
         try await chat.unread.loaded()
         #expect(phases().allSatisfy { $0 == .loaded })
         #expect(channel.channel == nil && list.items.isEmpty)
-        // Of messages, nothing is known before the first connection.
+        // For messages, nothing is known before the first connection.
         let messages = channel.messages()
         try await until { messages.phase != .loading }
         #expect(messages.phase.error?.code == .notConnected && messages.items.isEmpty)
     }
 
-    @Test("SB-02 Who is typing is loaded once the store was asked, without a connection, and observers are told nothing before")
+    @Test("SB-02 Typing users are loaded once the store was read, without a connection, and observers aren't called before")
     func typingUsers() async throws {
         let typing = chat().channel("general").typing()
         var told: [[UserSummary]] = []
@@ -50,7 +50,7 @@ struct LivePhaseTests {
         token.invalidate()
     }
 
-    /// What an observer of a live object sees when it is first called back, and what another one is told that is added inside that callback.
+    /// What an observer of a live object sees in its first callback, and what an observer gets that is added inside that callback.
     @MainActor private final class FirstCallback {
         let name: String
         private(set) var phase: LivePhase?
@@ -74,13 +74,13 @@ struct LivePhaseTests {
         }
     }
 
-    /// The names of those that weren't loaded when they called back first, or didn't tell an observer that was added then.
+    /// The names of those that weren't loaded in their first callback, or didn't call an observer added then.
     private func wrong(among callbacks: [FirstCallback]) async throws -> [String] {
         try await until { callbacks.allSatisfy { $0.phase != nil } }
         return callbacks.filter { $0.phase != .loaded || $0.toldInside != [$0.value] }.map(\.name)
     }
 
-    @Test("AM-29 A live object is loaded when it calls back first, and whoever begins to observe it then is told at once, and once")
+    @Test("AM-29 A live object is loaded at its first callback, and an observer added then is called at once, and once")
     func firstCallbacks() async throws {
         let chat = chat()
         let channel = chat.channel("general")
@@ -107,7 +107,7 @@ struct LivePhaseTests {
         await chat.disconnect()
     }
 
-    @Test("AM-29 R08 A live object that the server answers is loaded when it calls back first, and observed from then on")
+    @Test("AM-29 R08 A live object that the server answers is loaded at its first callback, and observed from then on")
     func firstAnswers() async throws {
         let chat = chat(ScriptedServer { LogOutListTests.answer(to: $0) })
         try await chat.connect()
@@ -127,12 +127,11 @@ struct LivePhaseTests {
     }
 
     @Test(
-        "AM-29 AM-44 SB-23 A list of channels calls back when its total is there after its rows, and when another query has the same rows"
-    )
+        "AM-29 AM-44 SB-23 A list of channels calls back when its total follows its rows, and when another query has the same rows")
     func toldOnceLoaded() async throws {
         let chat = chat()
         try await chat.connect()
-        // Of a list that is paged, the first rows come before the total.
+        // For a paged list, the first rows arrive before the total.
         let list = chat.channels(matching: ChannelQuery())
         var phases: [LivePhase] = []
         var totals: [Int] = []
@@ -150,7 +149,7 @@ struct LivePhaseTests {
         await chat.disconnect()
     }
 
-    @Test("Who waits for messages that only the server has is told when no connection can be made")
+    @Test("A wait for messages that only the server has ends with an error when no connection can be made")
     func unreachable() async throws {
         let chat = chat(Unreachable())
         let messages = chat.channel("general").messages()
@@ -168,7 +167,7 @@ struct LivePhaseTests {
         }
     }
 
-    @Test("AM-26 AM-27 A channel that was joined or fetched is there when the call returns")
+    @Test("AM-26 AM-27 A channel that was joined or fetched is available when the call returns")
     func fullWhenHandedOver() async throws {
         let at = Timestamp(milliseconds: 0)
         let counters = ChannelCounters(seq: 3, memberCount: 2, messageCount: 0, lastActivity: at)
@@ -190,7 +189,7 @@ struct LivePhaseTests {
         await chat.disconnect()
     }
 
-    @Test("Work that fails says how: a refusal is ended by the next answer, a store that can't be read by the next that can")
+    @Test("Work that fails reports how: a refusal ends with the next answer, an unreadable store with the next successful read")
     func outcomes() async throws {
         let follower = Follower(chat().driver)
         let refusal = RoostError(.notPermitted, "No.")
@@ -222,18 +221,18 @@ struct LivePhaseTests {
         early.cancel()
         await #expect(throws: CancellationError.self) { try await early.value }
         let late = Task { try await list.loaded() }
-        // Nobody has connected: the list says so, and goes on waiting for it.
+        // The chat was never connected: the list reports so, and continues to wait.
         try await until { list.phase != .loading }
         #expect(list.phase.error?.code == .notConnected)
         late.cancel()
         await #expect(throws: CancellationError.self) { try await late.value }
     }
 
-    @Test("Where this device's files can't be opened, live objects and the connection say so, and go on once they can")
+    @Test("If this device's files can't be opened, live objects and the connection report so, and continue once they can")
     func files() async throws {
         let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: directory) }
-        // Where the directory is to be, there is a file.
+        // A file is in the place of the directory.
         try Data().write(to: directory)
         let chat = chat(directory: directory)
         let list = chat.channels()
@@ -251,7 +250,7 @@ struct LivePhaseTests {
 
         try FileManager.default.removeItem(at: directory)
         try await chat.connect()
-        // The files are open, and the list has yet to learn of it.
+        // The files are open, and the list has yet to notice.
         try await list.loaded()
         for await update in list.updates where !update.items.isEmpty { break }
         try await typing.loaded()
@@ -260,7 +259,7 @@ struct LivePhaseTests {
     }
 
     @Test(
-        "SB-23 AM-33 A living list takes another query: its rows stay until the new ones are there, and observers get the difference"
+        "SB-23 AM-33 A live list accepts another query: its rows stay until the new ones are there, and observers get the difference"
     )
     func anotherQuery() async throws {
         let chat = chat()
@@ -286,14 +285,14 @@ struct LivePhaseTests {
         list.query = ChannelQuery()
         try await list.loaded()
         #expect(list.items.map(\.id) == ["general"] && updates.last?.inserted == [0])
-        // The same query isn't another.
+        // The same query isn't a change.
         list.query = ChannelQuery()
         #expect(list.phase == .loaded)
         token.invalidate()
         await chat.disconnect()
     }
 
-    @Test("SB-23 A list that takes another query doesn't wait for what the server was asked by the former one, which is cancelled")
+    @Test("SB-23 A list with a new query doesn't wait for the server's answer to the former one, which is cancelled")
     func unansweredQuery() async throws {
         let server = ScriptedServer { _ in .nothing }
         var configuration = Chat.Configuration(
@@ -311,7 +310,7 @@ struct LivePhaseTests {
         await chat.disconnect()
     }
 
-    @Test("What becomes of a query that isn't asked any more says nothing of the next one: not its answer, and not its refusal")
+    @Test("The outcome of a former query says nothing of the next one: neither its answer nor its refusal")
     func formerQuery() async throws {
         let (gate, opening) = AsyncStream.makeStream(of: Void.self)
         let refusal = RoostError(.notPermitted, "No.")
@@ -331,7 +330,7 @@ struct LivePhaseTests {
         #expect(cleared.phase.error?.field == "nameContains")
         let asked = await chat.driver.machine?.lastCall ?? 0
         let changed = chat.channels(matching: ChannelQuery(membership: .all, nameContains: "old"))
-        // The server answers nothing before the first question: the second one is on its way too.
+        // The server answers nothing before the first request: the second one is in flight too.
         try await until { await chat.driver.machine?.lastCall ?? 0 > asked }
         changed.query.nameContains = "new"
         #expect(changed.phase == .loading)

@@ -2,12 +2,12 @@ import Roost
 import RoostAPI
 import Synchronization
 
-/// A clock, and a time of day, that stand still until a test moves them on.
+/// A clock, and a time of day, that stand still until a test advances them.
 final class ManualClock: DayClock {
     typealias Instant = ContinuousClock.Instant
 
     private struct Sleeper {
-        /// Counted from the clock's beginning.
+        /// Counted from the clock's start.
         var end: Duration
         var wake: AsyncStream<Void>.Continuation
     }
@@ -29,7 +29,7 @@ final class ManualClock: DayClock {
 
     private var ahead: Duration { state.withLock { $0.ahead } }
 
-    /// When those wake who sleep, counted from the clock's beginning.
+    /// When the sleeping tasks wake, counted from the clock's start.
     var ends: [Duration] { state.withLock { state in state.sleepers.values.map { $0.end } } }
 
     func advance(by duration: Duration) {
@@ -40,7 +40,7 @@ final class ManualClock: DayClock {
         for sleeper in sleepers { sleeper.wake.yield() }
     }
 
-    /// Sets the time of day alone, as a user does: nobody who sleeps wakes earlier or later.
+    /// Sets the time of day alone, as a user does: sleeping tasks wake neither earlier nor later.
     func setTimeOfDay(by duration: Duration) { state.withLock { $0.dayOffset += duration } }
 
     func sleep(until deadline: Instant, tolerance: Duration?) async throws {

@@ -5,8 +5,8 @@ import Testing
 
 @testable import Roost
 
-/// What came with a change for which the store couldn't be read is shown with the next one, whatever that is about, or a little later without one.
-@MainActor @Suite("Live objects: changes that couldn't be looked at", .timeLimit(.minutes(5)))
+/// A change for which the store couldn't be read is shown with the next one, whatever that is about, or a little later without one.
+@MainActor @Suite("Live objects: changes that couldn't be read", .timeLimit(.minutes(5)))
 struct MissedChangeTests {
     private func chat(_ clock: any Clock<Duration> = ContinuousClock()) -> Chat {
         let configuration = Chat.Configuration(
@@ -15,7 +15,7 @@ struct MissedChangeTests {
         return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
     }
 
-    /// Writes while a table is away that reading needs, and writing doesn't.
+    /// Writes while a table is missing that reads need, and writes don't.
     private func write(_ write: StoreWrite, to store: Store, without table: String, until isMissed: () -> Bool) async throws {
         try await store.change { try $0.run("ALTER TABLE \(table) RENAME TO hidden") }
         try await store.write([write])
@@ -23,7 +23,7 @@ struct MissedChangeTests {
         try await store.change { try $0.run("ALTER TABLE hidden RENAME TO \(table)") }
     }
 
-    /// Is about users whom nothing shows.
+    /// A change of users whom nothing shows.
     private let other = StoreChange(users: ["carl"])
 
     @Test("AM-29 R08 preferences show what they missed")
@@ -50,7 +50,7 @@ struct MissedChangeTests {
         try await until { list.items.map(\.id.channelId) == ["private"] && list.phase == .loaded }
     }
 
-    @Test("AM-29 R08 what was missed is shown in a while if nothing else changes; it wasn't")
+    @Test("AM-29 R08 missed changes are shown after a while if nothing else changes")
     func later() async throws {
         let clock = ManualClock()
         let chat = chat(clock)
@@ -64,7 +64,7 @@ struct MissedChangeTests {
         try await until { list.items.map(\.id.channelId) == ["private"] && list.phase == .loaded }
     }
 
-    @Test("Preferences show what the user has changed when that call returns")
+    @Test("Preferences show the user's own change when that call returns")
     func shownAtOnce() async throws {
         let chat = chat()
         let preferences = chat.preferences

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Roost
 
-/// A server whose data were replaced by others than a backup of its own.
+/// A server whose data were replaced by others than its own backup.
 @MainActor @Suite("Live objects: another server", .timeLimit(.minutes(5)))
 struct OtherServerTests {
     private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
@@ -18,7 +18,7 @@ struct OtherServerTests {
     }
 
     @Test(
-        "What was meant for another server waits for the app, also after a restart, and is given up or sent to this one",
+        "Operations for another server wait for the app, even after a restart, and are given up or sent to this one",
         arguments: [true, false])
     func decision(isDiscarding: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -60,9 +60,7 @@ struct OtherServerTests {
         await chat.disconnect()
     }
 
-    @Test(
-        "A list says of a message and of a change that they were meant for another server; they aren't retried, and can be given up"
-    )
+    @Test("A list reports that a message and a change were for another server; they aren't retried, and can be given up")
     func messages() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         do {
@@ -89,16 +87,16 @@ struct OtherServerTests {
         try await until { list.items.map(\.text) == ["again"] }
         #expect(list.items.map(\.state) == [.forAnotherServer])
         try await until { await server.operations().contains("stream.resume") }
-        // Beside it the users who are shown are asked about, sooner or later.
+        // The shown users are requested too, sooner or later.
         #expect(await Set(server.operations()).isSubset(of: ["stream.resume", "user.listChanged"]))
-        // Who sends it again means this server.
+        // Sending it again means this server.
         try await chat.channel("general").send(MessageDraft(text: "again", clientId: "c2"))
         try await until { list.items.map(\.state) == [.pending] }
         try await until { await server.operations().contains("message.send") }
         await chat.disconnect()
     }
 
-    @Test("A change that was meant for another server isn't shown, and its row says why, whatever else was changed")
+    @Test("A change for another server isn't shown, and its row says why, whatever else was changed")
     func change() {
         func item(_ id: Int64, _ text: String, for server: String) -> OutboxItem {
             let edit = EditMessage(channel: "general", message: MessageID(rawValue: 2), text: text)

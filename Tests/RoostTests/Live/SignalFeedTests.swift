@@ -4,7 +4,7 @@ import Testing
 
 @testable import Roost
 
-/// What becomes of signals that nobody takes in time.
+/// What happens to signals that aren't taken in time.
 @MainActor @Suite("Live objects: signals for slow followers", .timeLimit(.minutes(5)))
 struct SignalFeedTests {
     private typealias News = SignalFeed.News
@@ -30,7 +30,7 @@ struct SignalFeedTests {
         return .signal(Signal(kind: .presenceChanged, channel: "general", presence: change))
     }
 
-    @Test("SB-63 only whoever follows typing is told who has written, so that messages drop no other news")
+    @Test("SB-63 only followers of typing are notified who has written, so messages drop no other notices")
     func wrote() async throws {
         let (presence, typing) = (follow(.presenceChanged), follow(.typingChanged))
         feed.send(self.presence(1))
@@ -46,7 +46,7 @@ struct SignalFeedTests {
         #expect(typing.taken.news.count == 2 + 100 + 2)
     }
 
-    @Test("SB-63 where signals were dropped a follower is told so, and since when; that a watch has ended is never dropped")
+    @Test("SB-63 if signals were dropped a follower is notified of that, and since when; the end of a watch is never dropped")
     func missed() async throws {
         let follower = follow(.presenceChanged)
         feed.send(.watching("general"))
@@ -59,7 +59,7 @@ struct SignalFeedTests {
         let kept = (11...110).map(presence)
         #expect(follower.taken.news == [.watching("general"), .missed, .stoppedWatching("general")] + kept)
         #expect(follower.taken.notices[1].time == Timestamp(milliseconds: 3000))
-        // Whoever keeps up misses nothing.
+        // A follower that keeps up misses nothing.
         for count in 1...3 {
             feed.send(presence(-count))
             try await until { follower.taken.news.last == presence(-count) }
@@ -68,7 +68,7 @@ struct SignalFeedTests {
         #expect(follower.taken.news.count { $0 == .missed } == 1)
     }
 
-    @Test("SB-63 I18 watches that begin and end without end are bounded, and how it ended is kept")
+    @Test("SB-63 I18 an endless sequence of watches is bounded, and its final state is kept")
     func manyStates() async throws {
         let follower = follow(.presenceChanged)
         clock.advance(by: .seconds(1))
@@ -85,7 +85,7 @@ struct SignalFeedTests {
         #expect(news.suffix(3) == [.watching("general"), .disconnected, .stoppedWatching("general")])
     }
 
-    @Test("The app's own signals of a channel are the newest hundred that nobody has read, whatever else happens")
+    @Test("The app's own signals of a channel are the newest hundred unread ones, whatever else happens")
     func own() async throws {
         let signals = feed.ownSignals(of: "general")
         for number in 1...150 {
@@ -103,7 +103,7 @@ struct SignalFeedTests {
         for await _ in feed.ownSignals(of: "general") {}
     }
 
-    @Test("A follower that is released is told nothing more")
+    @Test("A follower that is released gets nothing more")
     func released() async throws {
         let follower = follow(.presenceChanged)
         feed.send(presence(1))

@@ -6,7 +6,7 @@ import Testing
 
 @MainActor @Suite("Live objects: turns", .timeLimit(.minutes(5)))
 struct TurnsTests {
-    @Test("Work whose caller is cancelled ends, also before its turn; work before it and after it goes on")
+    @Test("Work whose caller is cancelled ends, even before its turn; earlier and later work continues")
     func cancelled() async throws {
         let turns = Turns()
         var log: [String] = []
@@ -43,7 +43,7 @@ struct TurnsTests {
         #expect(log == ["first begins", "first ends", "third begins", "fourth"])
     }
 
-    @Test("Work that has to be done is, though its caller is cancelled; all of it is cancelled together")
+    @Test("Mandatory work is done, though its caller is cancelled; all of it is cancelled together")
     func done() async throws {
         let turns = Turns()
         var log: [String] = []
@@ -80,17 +80,17 @@ struct TurnsTests {
         #expect(log == ["first begins", "first ends", "second begins"])
     }
 
-    /// What becomes of pieces of work, which are numbered in the order of the requests.
+    /// The outcomes of pieces of work, which are numbered in the order of the requests.
     @MainActor
     private final class Pieces {
         let turns = Turns()
         private(set) var requestCount = 0
         private(set) var begun: [Int] = []
         private(set) var ended: [Int] = []
-        /// Whether two were under way at once.
+        /// Whether two were in progress at the same time.
         private(set) var haveMet = false
 
-        /// Takes a turn for another piece. One that needn't be done looks whether it is cancelled, as a question to the server does.
+        /// Takes a turn for another piece. One that isn't mandatory checks whether it is cancelled, as a request to the server does.
         func take(mustBeDone: Bool, on steps: StepExecutor? = nil, _ work: @escaping @MainActor () async -> Void) async throws {
             let number = requestCount
             requestCount += 1
@@ -107,7 +107,7 @@ struct TurnsTests {
         }
     }
 
-    /// Has a piece take its turn after one and before another, and cancels its caller at a moment: of the caller's, or of the work.
+    /// Has a piece take its turn between two others, and cancels its caller at a moment: of the caller's, or of the work.
     private func cancelSecond(at moment: Moment, isOfWork: Bool) async throws -> Int? {
         let pieces = Pieces()
         let steps = StepExecutor()
@@ -126,7 +126,7 @@ struct TurnsTests {
         let results = [await result(of: first), await result(of: second), await result(of: third)]
         let count = steps.end()
         let isDone = results.map { if case .success? = $0 { true } else { false } }
-        // A piece that has begun and found out that it is cancelled has ended, too.
+        // A piece that has begun and noticed that it is cancelled has ended, too.
         let isBegun = pieces.begun.contains(1)
         #expect(isDone[0] && isDone[2] && (isBegun || !isDone[1]), "\(moment)")
         #expect(pieces.begun == (isBegun ? [0, 1, 2] : [0, 2]) && pieces.ended == pieces.begun && !pieces.haveMet, "\(moment)")
@@ -145,7 +145,7 @@ struct TurnsTests {
         #expect(turns > 0)
     }
 
-    @Test("AM-29 Whoever is cancelled when, work is done in the order of the requests, what must be is, and nobody waits in vain")
+    @Test("AM-29 With any cancellations, work is done in the order of the requests, mandatory work is done, and no wait is in vain")
     func anyOrder() async throws {
         for seed in 1...300 as ClosedRange<UInt64> { try await takeTurns(seed) }
     }
@@ -175,7 +175,7 @@ struct TurnsTests {
             }
             #expect(pieces.begun == pieces.begun.sorted() && pieces.ended == pieces.begun && !pieces.haveMet, "seed \(seed)")
         }
-        // Nothing of it stays.
+        // Nothing of it is retained.
         try await until { turns == nil }
     }
 }

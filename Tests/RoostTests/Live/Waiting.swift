@@ -1,10 +1,10 @@
 import Testing
 
-/// Waits until something is so that nothing tells of.
+/// Waits for a condition without notifications.
 ///
-/// It looks again after each turn of the other tasks. After many it looks less often, and leaves the processors to what it waits for.
+/// It checks after each turn of the other tasks. After many it checks less often, and leaves the processors to the awaited work.
 ///
-/// - Throws: ``Overdue`` when the deadline is over, `CancellationError` if the test's own time is, and what looking throws.
+/// - Throws: ``Overdue`` once the deadline has passed, `CancellationError` if the test's own time is over, and errors of the check.
 func until(
     within deadline: Duration = .seconds(45), isolation: isolated (any Actor)? = #isolation,
     sourceLocation: SourceLocation = #_sourceLocation, _ isSo: () async throws -> Bool
@@ -27,7 +27,7 @@ struct Overdue: Error, Equatable, CustomStringConvertible {
     var description: String { "What the test waits for at \(place) didn't come within \(deadline)." }
 }
 
-/// Gives the other tasks some turns, in which something could happen that mustn't: nothing tells that it doesn't.
+/// Gives the other tasks some turns, in which a forbidden event could happen: its absence isn't notified.
 func letOthersRun(_ turns: Int = 1000, isolation: isolated (any Actor)? = #isolation) async {
     for _ in 0..<turns { await Task.yield() }
 }
