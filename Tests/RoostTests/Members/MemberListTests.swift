@@ -26,7 +26,7 @@ struct MemberListTests {
             rows: Rows(counters: counters(seq, messages: 0), members))
     }
 
-    @Test("AM-39 SB-22 SB-62 A member list follows who joins and leaves, and learns who they are")
+    @Test("AM-39 SB-22 SB-62 A member list follows joins and leaves, and learns who the members are")
     func follow() async throws {
         let known = [entry("ann", 1), entry("bob", 2)]
         let cat = entry("cat", 4)
@@ -48,12 +48,12 @@ struct MemberListTests {
         try await until { list.items.map(\.id) == ["ann", "cat"] && list.items.last?.user.version != 0 }
         #expect(list.items.map(\.user) == [entry("ann", 1), cat].compactMap(\.user?.summary))
         #expect(list.items.map(\.profile) == [entry("ann", 1).user, nil])
-        // Nobody asked whether cat is online.
+        // Cat's presence wasn't requested.
         #expect(list.items.map(\.isOnline) == [true, nil])
         await chat.disconnect()
     }
 
-    @Test("MN-14 MN-15 R16 A search is asked again when members change, and a refusal is the list's")
+    @Test("MN-14 MN-15 R16 A search is repeated when members change, and a refusal is the list's")
     func search() async throws {
         let found = [entry("bob", 2)]
         let later = [entry("bea", 5), entry("bob", 2)]
@@ -76,9 +76,7 @@ struct MemberListTests {
         await chat.disconnect()
     }
 
-    @Test(
-        "AM-39 Without a connection a list says why it isn't loaded, and shows the members that are known; it is loaded when there is one"
-    )
+    @Test("AM-39 Without a connection a list reports why it isn't loaded, and shows known members; it loads once there is one")
     func offline() async throws {
         let known = [entry("ann", 1), entry("bob", 2), entry("cat", 4)]
         let server = ScriptedServer { call in
@@ -113,7 +111,7 @@ struct MemberListTests {
         #expect(list.phase == .loaded)
     }
 
-    @Test("SB-62 R08 who left while this device was away isn't on the list, although the store has them")
+    @Test("SB-62 R08 users who left while this device was away aren't on the list, although the store has them")
     func leftMeanwhile() async throws {
         let known = [entry("ann", 1), entry("bob", 2), entry("cat", 4)]
         let server = ScriptedServer { call in
@@ -133,7 +131,7 @@ struct MemberListTests {
         await chat.disconnect()
     }
 
-    @Test("AM-38 A list or search of members of a channel that can't be one is refused by its id, and the server isn't asked")
+    @Test("AM-38 A list or search of members of a channel with an impossible id is refused, and the server isn't asked")
     func invalidChannel() async throws {
         let server = ScriptedServer { _ in .error(.notFound("operation")) }
         let chat = try await server.connectedInGeneral()
@@ -147,7 +145,7 @@ struct MemberListTests {
         await chat.disconnect()
     }
 
-    @Test("AM-39 Where no connection can be made, waiting for a list ends with the reason")
+    @Test("AM-39 If no connection can be made, waiting for a list ends with the reason")
     func noConnection() async throws {
         var configuration = Chat.Configuration(
             storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
@@ -163,7 +161,7 @@ struct MemberListTests {
         await chat.disconnect()
     }
 
-    @Test("AM-39 Somebody who left, got another name and came back has the new one")
+    @Test("AM-39 A user who left, got another name and came back has the new one")
     func comesBackRenamed() async throws {
         let server = ScriptedServer { [known = [entry("ann", 1), entry("bob", 2)]] call in
             switch call.operation {

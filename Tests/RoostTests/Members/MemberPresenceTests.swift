@@ -17,7 +17,7 @@ struct MemberPresenceTests {
     /// How a watch ends.
     enum End: CaseIterable, Sendable { case byApp, byServer, byMembership, byConnection }
 
-    /// - Parameter isBobOnline: What the pages say, from the first one on.
+    /// - Parameter isBobOnline: What the pages say, by their number.
     private func server(isBobOnline: @escaping @Sendable (Int) -> Bool = { _ in false }) -> ScriptedServer {
         let asked = Turn()
         let state = WatchedChannel(
@@ -73,7 +73,7 @@ struct MemberPresenceTests {
         await chat.disconnect()
     }
 
-    @Test("SB-63 R08 who came online while more was told than could be taken in is asked for, and until then it is said since when")
+    @Test("SB-63 R08 if signals were dropped, presence is requested again, and until then the list says as of when it is")
     func missed() async throws {
         let (server, clock) = (server { $0 > 0 }, ManualClock())
         let (chat, list) = try await watched(server, clock)
@@ -89,14 +89,12 @@ struct MemberPresenceTests {
         await chat.disconnect()
     }
 
-    @Test(
-        "SB-63 R08 after a signal that doesn't name all, a list asks again within seconds, unless something else makes it ask sooner"
-    )
+    @Test("SB-63 R08 after an incomplete signal, a list asks again within seconds, unless something else makes it ask sooner")
     func incomplete() async throws {
         let (server, clock) = (server { $0 > 0 }, ManualClock())
         let (chat, list) = try await watched(server, clock)
         for offline in [[], ["ann"]] as [[UserID]] { try await server.send(online([], offline: offline, isWhole: false)) }
-        // A signal that is taken in after the question is another reason to ask.
+        // A signal that is handled after the request is another reason to ask.
         try await until { list.items.map(\.isOnline) == [false, false] && clock.isSpreading }
         clock.advance(by: .milliseconds(499))
         await letOthersRun()
@@ -118,7 +116,7 @@ struct MemberPresenceTests {
     }
 
     @Test(
-        "SB-63 R15 while a channel is watched its list says who is online now, and after that until when it was right",
+        "SB-63 R15 while a channel is watched its list says who is online now, and afterwards as of when",
         arguments: End.allCases)
     func ends(end: End) async throws {
         let (server, clock) = (server(), ManualClock())
@@ -148,19 +146,17 @@ struct MemberPresenceTests {
                     rows: Rows([membership(readSeq: 3, readCount: 0, state: .none, channelSeq: 3, userSeq: 2)])))
         case .byConnection:
             await chat.disconnect()
-            // Since then it may have been otherwise.
+            // It may have changed since then.
             asOf = Timestamp(milliseconds: 105_000)
         }
         try await until { list.presenceAsOf != nil }
         #expect(list.presenceAsOf == asOf)
-        // What isn't told changes nothing.
+        // Missing changes leave it as it is.
         #expect(list.items.map(\.isOnline) == [true, true])
         await chat.disconnect()
     }
 
-    @Test(
-        "SB-63 a list of a channel that isn't watched says when its pages were asked for; once it is watched, they are asked for again"
-    )
+    @Test("SB-63 a list of an unwatched channel says when its pages were requested; once it is watched, they are requested again")
     func begins() async throws {
         let (server, clock) = (server(), ManualClock())
         let chat = try await server.connectedInGeneral(clock)
@@ -171,7 +167,7 @@ struct MemberPresenceTests {
         #expect(list.presenceAsOf == Timestamp(milliseconds: 100_000))
         clock.advance(by: .seconds(5))
         try await general.watch()
-        // A moment later, so that several reasons ask once.
+        // A moment later: several reasons lead to one request.
         try await until { clock.ends.contains(.milliseconds(105_250)) }
         clock.advance(by: .milliseconds(250))
         try await until { list.presenceAsOf == nil }

@@ -5,8 +5,8 @@ import Testing
 
 @testable import Roost
 
-/// Whom a message or an edit names and doesn't mention: the app sees it, however it was sent.
-@MainActor @Suite("Mentions: those who aren't mentioned", .timeLimit(.minutes(5)))
+/// Users whom a message or an edit names but doesn't mention: the app sees them, however it was sent.
+@MainActor @Suite("Mentions: dropped ones", .timeLimit(.minutes(5)))
 struct DroppedMentionTests {
     private let channelId = Harness.channel
 
@@ -35,7 +35,7 @@ struct DroppedMentionTests {
     }
 
     @Test(
-        "MN-17 a row says whom a sent message doesn't mention, whether the answer or the event comes first",
+        "MN-17 a row names those whom a sent message doesn't mention, whether the answer or the event arrives first",
         arguments: [true, false])
     func sent(answerIsFirst: Bool) async throws {
         let (gate, open) = AsyncStream.makeStream(of: Void.self)
@@ -55,7 +55,9 @@ struct DroppedMentionTests {
         await chat.disconnect()
     }
 
-    @Test("MN-17 MN-11 a row says whom an edit doesn't mention, of somebody else's message too, until another edit says otherwise")
+    @Test(
+        "MN-17 MN-11 a row names those whom an edit doesn't mention, of another user's message too, until another edit changes them"
+    )
     func ofEdit() async throws {
         let turn = Turn()
         let server = ScriptedServer { call in
@@ -79,7 +81,7 @@ struct DroppedMentionTests {
         await chat.disconnect()
     }
 
-    @Test("MN-17 MN-11 what a row says of an edit ends with the next one, of whatever device")
+    @Test("MN-17 MN-11 the dropped mentions of an edit disappear from a row with the next edit, of whatever device")
     func editedElsewhere() async throws {
         let server = ScriptedServer { call in
             guard call.operation == "message.edit" else { return .error(.notFound("operation")) }
@@ -96,7 +98,7 @@ struct DroppedMentionTests {
         own.editedAt = Timestamp(milliseconds: 50)
         try await server.send(edited(own, messages: 3))
         try await until { list.items.last?.droppedMentions == ["eve"] }
-        // Eve has joined meanwhile, and an operator has the message mention her.
+        // Eve has joined meanwhile, and an operator's edit mentions her.
         var other = Self.stored(4, "b1", by: "bob", changedAt: 6, mentioning: ["cid", "eve"])
         other.editedAt = Timestamp(milliseconds: 60)
         try await server.send(edited(other, messages: 3))
@@ -106,8 +108,7 @@ struct DroppedMentionTests {
         await chat.disconnect()
     }
 
-    @Test(
-        "MN-17 a row says whom an edit doesn't mention whose answer was lost, and whom a message that was brought back doesn't")
+    @Test("MN-17 a row names those whom an edit with a lost answer, or a restored message, doesn't mention")
     func lostAnswer() async throws {
         let server = ScriptedServer { call in
             switch call.operation {
@@ -134,7 +135,7 @@ struct DroppedMentionTests {
         await chat.disconnect()
     }
 
-    @Test("R08 the answer to an edit of somebody else's message confirms no message of the user's that has the same client id")
+    @Test("R08 the answer to an edit of another user's message confirms no message of the user's with the same client id")
     func sameClientId() async throws {
         let server = ScriptedServer { call in
             guard call.operation == "message.edit" else { return .nothing }
@@ -154,7 +155,7 @@ struct DroppedMentionTests {
         await chat.disconnect()
     }
 
-    @Test("I18 what is remembered of dropped mentions is bounded, and the oldest goes first")
+    @Test("I18 the number of remembered dropped mentions is bounded, and the oldest go first")
     func bounded() {
         let dropped = DroppedMentions()
         for seq in 1...1100 as ClosedRange<Seq> { dropped.note(Self.stored(seq, "c", mentioning: [], dropping: ["eve"])) }

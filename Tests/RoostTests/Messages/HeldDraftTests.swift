@@ -18,9 +18,7 @@ struct HeldDraftTests {
         try await client.store.read { try $0.draft(of: Self.channel)?.text }
     }
 
-    @Test(
-        "EM-35 what is typed is on the disk and shown at once, and sent after a pause: the newest alone, with messages going before it"
-    )
+    @Test("EM-35 typed text is on disk and shown at once, and sent after a pause: only the newest, and messages go before it")
     func typing() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -37,7 +35,7 @@ struct HeldDraftTests {
         try await client.receive(sent(message(4, "first", by: "ann", clientId: "c1"), messages: 3))
         try await client.feed(.timer(.draft(Self.channel)))
         #expect(client.calls.values.filter { $0 == "draft.set" }.count == 1)
-        // What is typed meanwhile follows, and so does the end of it, at once.
+        // Text typed meanwhile follows, and its deletion at once.
         try await client.enqueue(draft("hey you"))
         try await client.answer("draft.set", with: stored("hey", 2))
         #expect(client.calls.values.filter { $0 == "draft.set" }.isEmpty)
@@ -49,7 +47,7 @@ struct HeldDraftTests {
         #expect(try await client.outbox.items() == [] && client.calls.values.filter { $0 == "draft.set" }.isEmpty)
     }
 
-    @Test("EM-35 a draft that waited when the app ended is sent with the next connection")
+    @Test("EM-35 a draft that was waiting when the app ended is sent with the next connection")
     func restart() async throws {
         var before = try await Harness()
         try await before.connectWithChannel()
@@ -66,7 +64,7 @@ struct HeldDraftTests {
         #expect(try await client.outbox.items().map(\.operation) == [draft("again")])
     }
 
-    @Test("EM-35 the draft of a channel that the user leaves is gone at once, without a connection too")
+    @Test("EM-35 the draft of a channel that the user leaves is gone at once, even without a connection")
     func leaving() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -78,7 +76,7 @@ struct HeldDraftTests {
         #expect(try await client.store.read { try $0.drafts() } == [:])
     }
 
-    @Test("EM-35 the newest row stays, whatever comes late, below what is on its way")
+    @Test("EM-35 the newest row stays, whatever arrives late, below pending changes")
     func rows() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Roost
 
-/// Editing a message with a composer: what it says no more isn't kept.
+/// Editing a message with a composer: removed content isn't kept.
 @Suite("Mentions: editing a message")
 struct MentionEditTests {
     private func message(_ text: String, _ mentions: [TextMention], beside others: JSONValue? = nil) -> MessageContent {
@@ -11,7 +11,7 @@ struct MentionEditTests {
             text: text, metadata: MentionMapper.metadata(from: mentions, beside: others), mentionees: mentions.mentionees)
     }
 
-    /// What a message is after it was edited to what a composer has.
+    /// A message after it was edited to a composer's content.
     private func edited(_ content: MessageContent, _ change: (inout MentionComposer) -> Void) -> MessageContent {
         var composer = MentionComposer(editing: content)
         change(&composer)
@@ -36,7 +36,7 @@ struct MentionEditTests {
         #expect(draft.mentionees == [.users(["ben"])])
     }
 
-    @Test("MN-11 MN-06 an edit keeps the app's own metadata, whatever becomes of the mentions")
+    @Test("MN-11 MN-06 an edit keeps the app's own metadata, whatever happens to the mentions")
     func metadata() {
         let content = message("@Ben @Cid", [ben, cid], beside: ["mm": 12])
         let fewer = edited(content) { $0.text = "@Ben" }
@@ -50,9 +50,7 @@ struct MentionEditTests {
         #expect(more.mentionees == [.users(["ben"])] && more.metadata == MentionMapper.metadata(from: [ben], beside: ["mm": 12]))
     }
 
-    @Test(
-        "MN-06 MN-11 an edit keeps what else a mention's entry has, and entries that aren't known: they move with the text, or end with it"
-    )
+    @Test("MN-06 MN-11 an edit keeps a mention's other fields, and unknown entries: they move with the text, or end with it")
     func unknownEntries() {
         func metadata(_ entries: [JSONValue]) -> JSONValue { ["mm": 12, "mentioned": .array(entries)] }
         func ben(at index: Int64) -> JSONValue {
@@ -70,17 +68,17 @@ struct MentionEditTests {
             $0.text = "@design, @Ben"
         }
         #expect(between.metadata == metadata([poll, ben(at: 9), team(at: 0), "own"]))
-        // Each ends with its own text. One that says no place stays.
+        // Each ends with its own text. One without a place stays.
         #expect(
             edited(content) { $0.text = "hi @designers and @Ben" }.metadata == metadata([poll, ben(at: 18), team(at: 3), "own"]))
         #expect(edited(content) { $0.text = "hi @desk and @Ben" }.metadata == metadata([poll, ben(at: 13), "own"]))
         #expect(edited(content) { $0.text = "hi @design" }.metadata == metadata([poll, team(at: 3), "own"]))
         #expect(edited(content) { $0.text = "" }.metadata == metadata([poll, "own"]))
-        // What lies outside of the text is no place in it.
+        // A range outside of the text is no place in it.
         let outside: JSONValue = ["type": "poll", "index": 70, "length": 0]
         let short = MessageContent(text: "hi", metadata: metadata([outside]), mentionees: nil)
         #expect(edited(short) { $0.text = "oh, hi" }.metadata == metadata([outside]))
-        // Its sign begins no other mention, and one behind it is added at the end.
+        // Its sign starts no other mention, and one after it is added at the end.
         var composer = MentionComposer(editing: content)
         #expect(composer.query(at: 6) == nil)
         composer.text += " @c"
@@ -90,7 +88,8 @@ struct MentionEditTests {
     }
 
     @Test(
-        "MN-11 an edit keeps those whom the message mentions without a place in its text, and adds nobody who is only highlighted")
+        "MN-11 an edit keeps the users whom the message mentions without a place in its text, and adds none who are only highlighted"
+    )
     func unplaced() {
         var content = message("@Ben @Cid", [ben, cid])
         content.mentionees = [.users(["ben", "dan"]), .channel]
@@ -100,14 +99,14 @@ struct MentionEditTests {
         #expect(edited(content) { $0.text = "" }.mentionees == [.users(["dan"]), .channel])
     }
 
-    @Test("MN-10 a message to send says nothing of mentions that it never had; one that is edited keeps no metadata that it hadn't")
+    @Test("MN-10 a message to send says nothing of mentions that it never had; an edited one keeps no metadata that it hadn't")
     func none() {
         let new = MentionComposer(text: "hi").draft
         #expect(new == MessageDraft(text: "hi"))
         let plain = MentionComposer(editing: MessageContent(text: "hi")).draft
         #expect(plain == MessageDraft(text: "hi", mentionees: []))
         #expect(MentionComposer(text: "hi", metadata: ["mm": 1]).draft == MessageDraft(text: "hi", metadata: ["mm": 1]))
-        // A draft that had mentions says that it has none any more: it may be an edit.
+        // A draft that had mentions says that it has none now: it may be an edit.
         var composer = MentionComposer(text: "@Ben hi", mentions: [ben], metadata: ["mm": 1])
         composer.text = ""
         #expect(composer.draft == MessageDraft(text: "", metadata: ["mm": 1], mentionees: []))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Roost
 
-/// What a way through the messages on the server asks for.
+/// What a history of the messages on the server requests.
 @MainActor @Suite("A channel's history", .timeLimit(.minutes(5)))
 struct MessageHistoryTests {
     nonisolated static let places: [(place: MessageHistory.Place, keepsTimesWhole: Bool)] = [
@@ -12,7 +12,7 @@ struct MessageHistoryTests {
         (.afterMessage(MessageID(rawValue: 7)), true), (.aroundMessage(MessageID(rawValue: 7)), true),
     ]
 
-    @Test("SB-52 no page of a history from a time or a message on ends between messages of one time", arguments: places)
+    @Test("SB-52 no page of a history from a time or a message on ends between messages of the same time", arguments: places)
     func times(place: MessageHistory.Place, keepsTimesWhole: Bool) async throws {
         let server = ScriptedServer { _ in
             .result(MessagePage(messages: [message(3, "m")], hasOlder: true, hasNewer: true, seq: 9))

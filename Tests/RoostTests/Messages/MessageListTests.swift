@@ -9,7 +9,7 @@ import Testing
 
 @MainActor @Suite("Messages: live lists", .timeLimit(.minutes(5)))
 struct MessageListTests {
-    /// A client that was never started, whose store a test writes: 1,000 messages, all of them cached.
+    /// A client that was never started; tests write its store: 1,000 messages, all of them cached.
     private func chat(_ clock: ManualClock? = nil) async throws -> (chat: Chat, store: Store) {
         var configuration = Chat.Configuration(
             storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
@@ -51,7 +51,7 @@ struct MessageListTests {
         #expect(list.items.map(\.text) == (701...1000).map { "\($0)" })
     }
 
-    @Test("AM-29 AM-30 A loop over the updates of an object that nobody else holds goes on; the object ends with it")
+    @Test("AM-29 AM-30 A loop over the updates of an object without another owner continues; the object ends with it")
     func keptByReaders() async throws {
         let (chat, store) = try await chat()
         weak var kept: MessageList?
@@ -75,9 +75,7 @@ struct MessageListTests {
         #expect(await invitations.next() != nil)
     }
 
-    @Test(
-        "AM-29 AM-45 A list that waits for its place, and a channel that is marked as read while it is shown, are let go of with their owner"
-    )
+    @Test("AM-29 AM-45 A list that waits for its place, and a channel marked as read while shown, are released with their owner")
     func released() async throws {
         let (chat, _) = try await chat()
         weak var list: MessageList?
@@ -95,7 +93,7 @@ struct MessageListTests {
         try await until { list == nil && channel == nil }
     }
 
-    @Test("AM-45 What is on the screen is marked as read again after the server has begun anew, where places are lower")
+    @Test("AM-45 Messages on the screen are marked as read again after a reset of the server, which lowers their places")
     func otherHistory() async throws {
         let (chat, store) = try await chat()
         let outbox = try await chat.driver.files().outbox
@@ -120,7 +118,7 @@ struct MessageListTests {
         token.invalidate()
     }
 
-    @Test("AM-45 R08 A backup in which less was read isn't taken for a mark as unread: what is on the screen is marked again")
+    @Test("AM-45 R08 A backup with fewer reads isn't taken for a mark as unread: messages on the screen are marked again")
     func restoredBackup() async throws {
         let clock = ManualClock()
         let (chat, store) = try await chat(clock)
@@ -141,7 +139,7 @@ struct MessageListTests {
         token.invalidate()
     }
 
-    @Test("AM-45 What is marked as unread on the screen stays so, also where the newest message was deleted for good")
+    @Test("AM-45 Messages marked as unread on the screen stay so, even if the newest message was deleted for good")
     func unreadAfterPurge() async throws {
         let clock = ManualClock()
         let (chat, store) = try await chat(clock)
@@ -170,7 +168,7 @@ struct MessageListTests {
         token.invalidate()
     }
 
-    @Test("AM-30 Of what a list shows nothing can be set: that would edit nothing")
+    @Test("AM-30 The properties of a list can't be set: that would edit nothing")
     func readOnly() {
         let paths: [AnyKeyPath] = [\MessageItem.text, \MessageItem.content, \MessageItem.content.text]
         for path in paths {
@@ -178,14 +176,14 @@ struct MessageListTests {
         }
     }
 
-    @Test("AM-30 R08 What a list reads of the store doesn't grow with the messages on their way")
+    @Test("AM-30 R08 A list's reads of the store don't grow with the number of pending messages")
     func pendingReads() async throws {
         let (chat, store) = try await chat()
         let list = chat.channel(Harness.channel).messages(pageSize: 10)
         try await list.loaded()
         let statements = Mutex(0)
         try await store.read { $0.trace { _ in statements.withLock { $0 += 1 } } }
-        /// The statements that it takes to store and show one more message.
+        /// The number of statements to store and show one more message.
         func count(of seq: Seq) async throws -> Int {
             statements.withLock { $0 = 0 }
             try await store.write(arrival(of: seq...seq))
@@ -203,7 +201,7 @@ struct MessageListTests {
         #expect(counts[1] < counts[0] + 100, "\(counts)")
     }
 
-    /// Enqueues an operation behind what was asked for until now, and returns once that is in the outbox too.
+    /// Enqueues an operation after the earlier ones, and returns once it is in the outbox too.
     private func enqueueLater(in chat: Chat) async throws -> OutboxOperation {
         let later = OutboxOperation.mute(MuteNotifications(channel: Harness.channel))
         try await Task { try await chat.driver.enqueue(later) }.value
@@ -211,7 +209,7 @@ struct MessageListTests {
     }
 
     @Test(
-        "AM-45 What is marked as unread on the screen stays so where nothing was unread before, where the user's own message is the newest, and when later ones come, until the screen is opened anew",
+        "AM-45 Messages marked as unread on the screen stay so if nothing was unread before, if the user's own message is the newest, and when later ones arrive, until the screen is opened again",
         arguments: [false, true])
     func unreadAfterReading(isOwnNewest: Bool) async throws {
         let clock = ManualClock()
@@ -248,7 +246,7 @@ struct MessageListTests {
         next.invalidate()
     }
 
-    @Test("AM-45 What another device marks as unread stays so on a screen that goes on, also when it closes")
+    @Test("AM-45 Messages marked as unread by another device stay so on an open screen, even when it closes")
     func unreadElsewhere() async throws {
         let (chat, store) = try await chat()
         let outbox = try await chat.driver.files().outbox
@@ -272,7 +270,7 @@ struct MessageListTests {
     }
 
     @Test(
-        "AM-45 MN-16 A mention that came by an edit of a message that was read is read with it on the screen, and with all channels",
+        "AM-45 MN-16 A mention added to a read message by an edit is read with it on the screen, and with all channels",
         arguments: [nil, true, false] as [Bool?], [false, true])
     func mentionedByEdit(isInList: Bool?, hasOwnAfterIt: Bool) async throws {
         let (chat, store) = try await chat()
@@ -318,7 +316,7 @@ struct MessageListTests {
     }
 
     @Test(
-        "AM-30 AM-43 A list that begins at the first unread message finds it on this device without a connection, and keeps it while reading moves"
+        "AM-30 AM-43 A list that starts at the first unread message finds it on this device offline, and keeps it while reading advances"
     )
     func firstUnread() async throws {
         let (chat, store) = try await chat()
@@ -340,14 +338,14 @@ struct MessageListTests {
         try await store.write(arrival(of: 1001...1001))
         try await until { list.newerCount == 496 }
         #expect(list.firstUnread?.clientId == "bob-502")
-        // Only if it is deleted for good, the next one is the first.
+        // Only if it is deleted for good, the next one becomes the first.
         let purged = Rows([PurgedMessage(seq: 502, changeSeq: 1002, counts: true)])
         try await store.write([.rows(purged, of: .channel(Harness.channel))] + arrival(of: 1003...1003))
         try await until { list.firstUnread?.clientId == "bob-503" }
         #expect(list.items.map(\.text) == (496...500).map { "\($0)" } + ["mine"] + (503...506).map { "\($0)" })
     }
 
-    @Test("AM-30 A list that was scrolled back says that there are newer messages, and shows them when it is asked to")
+    @Test("AM-30 A list that was scrolled back reports newer messages, and shows them on request")
     func jumps() async throws {
         let (chat, store) = try await chat()
         let list = chat.channel(Harness.channel).messages(pageSize: 100)
@@ -369,7 +367,7 @@ struct MessageListTests {
         #expect(list.items.count == 102)
     }
 
-    @Test("AM-30 I6 An own message that arrived among very many others isn't shown as on its way beside them")
+    @Test("AM-30 I6 An own message that arrived among very many others isn't also shown as pending")
     func settled() async throws {
         let (chat, store) = try await chat()
         let list = chat.channel(Harness.channel).messages()
@@ -383,7 +381,7 @@ struct MessageListTests {
         #expect(list.items.allSatisfy { $0.state == .sent } && list.items.count == MessageList.rowsMax)
     }
 
-    @Test("I4 A message without a client id of the app's own gets a random one, of 22 characters")
+    @Test("I4 A message without the app's own client id gets a random one, of 22 characters")
     func clientIds() async throws {
         let (chat, _) = try await chat()
         let channel = chat.channel(Harness.channel)
@@ -391,7 +389,7 @@ struct MessageListTests {
         #expect(Set(ids).count == 2 && ids.map(\.rawValue.utf8.count) == [22, 22])
     }
 
-    @Test("AM-30 What is shown isn't made anew because something else changed")
+    @Test("AM-30 Unchanged rows aren't remade because something else changed")
     func keepsRows() async throws {
         let (chat, store) = try await chat()
         let list = chat.channel(Harness.channel).messages()
@@ -406,7 +404,7 @@ struct MessageListTests {
     }
 
     @Test(
-        "Before the first connection a list knows nothing, and says so; the user's messages on their way are shown all the same",
+        "Before the first connection a list knows nothing, and reports so; the user's pending messages are shown",
         arguments: [.newest, .firstUnread, .time(Timestamp(milliseconds: 0)), .message(MessageID(rawValue: 1))] as [MessageAnchor])
     func beforeFirstConnection(anchor: MessageAnchor) async throws {
         let configuration = Chat.Configuration(
@@ -426,7 +424,7 @@ struct MessageListTests {
     }
 
     @Test(
-        "A list of a channel that the user isn't a member of is refused, until they join; after they have left it is again",
+        "A list of a channel is refused to a non-member, until they join, and again after they have left",
         arguments: [.newest, .firstUnread, .time(Timestamp(milliseconds: 0)), .message(MessageID(rawValue: 2))] as [MessageAnchor])
     func notMember(anchor: MessageAnchor) async throws {
         let page = MessagePage(messages: [message(2, "one")], hasOlder: false, hasNewer: false, seq: 3)
@@ -453,9 +451,7 @@ struct MessageListTests {
         await chat.disconnect()
     }
 
-    @Test(
-        "AM-30 A list that goes to the newest messages while it asks for others returns with the answer about these; it returned at once"
-    )
+    @Test("AM-30 A list that goes to the newest messages while it requests others returns with the answer about the newest")
     func newestWhileFetching() async throws {
         let (answers, answer) = AsyncStream.makeStream(of: Void.self)
         let page = MessagePage(messages: [], hasOlder: false, hasNewer: false, seq: 3)

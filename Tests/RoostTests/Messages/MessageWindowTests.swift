@@ -6,7 +6,7 @@ import Testing
 
 @testable import Roost
 
-/// What a list of messages holds of the cache.
+/// The part of the cache that a list of messages holds.
 @Suite("Messages: the window of a list")
 struct MessageWindowTests {
     private func store() throws -> Store {
@@ -21,18 +21,18 @@ struct MessageWindowTests {
         }
     }
 
-    /// What a list view does with the difference between two states of a list leads from the rows before to the rows after.
+    /// A list view that applies the difference between two states of a list gets from the former rows to the new ones.
     private static func compareLists(_ before: MessageWindow, _ after: MessageWindow, _ what: String) {
         let (old, new) = (before.shownRows.map(\.item), after.shownRows.map(\.item))
         let update = ListUpdate(from: old, to: new)
         #expect(update.applied(to: old) == new, "\(what)")
         #expect(update.isEmpty == (old == new), "\(what)")
-        // Messages have one order, so that none of them moves.
+        // Messages have one order, so none of them moves.
         #expect(update.moved.isEmpty, "\(what)")
     }
 
     @Test(
-        "AM-30 R08 I6 Read on from any earlier state, a window is a part of the channel without a hole, as it is now, wherever in the channel it is, and no larger than it may be; a difference leads from each to the next",
+        "AM-30 R08 I6 Read on from any earlier state, a window is a current, bounded part of the channel without a hole, wherever it is; a difference leads from each to the next",
         arguments: 0..<8 as Range<UInt64>)
     func random(seed: UInt64) async throws {
         let store = try store()
@@ -42,7 +42,7 @@ struct MessageWindowTests {
         var window = MessageWindow(pageSize: 4, rowsMax: 12)
         var (apart, lost, joined) = (0, 0, 0)
         for step in 0..<250 {
-            // Now and then very much happens between two looks.
+            // Now and then very much happens between two reads.
             let count = Int.random(in: 0..<40, using: &chance) == 0 ? 30 : Int.random(in: 0...4, using: &chance)
             for _ in 0..<count { try await store.write(channel.change()) }
             if window.isLost { try await store.write(channel.page(around: window.place)) }
@@ -78,7 +78,7 @@ struct MessageWindowTests {
             if move == .newest { #expect(!window.hasNewer, "seed \(seed), step \(step)") }
             apart += isEnd ? 0 : 1
             joined += isEnd && before.place != .max && !before.isLost && range.contains(before.place) ? 1 : 0
-            // Of what was there and is unchanged, nothing is decoded again.
+            // Unchanged rows aren't decoded again.
             let known = Dictionary(uniqueKeysWithValues: before.rows.map { ($0.seq, $0) })
             let again = window.rows.filter { row in
                 known[row.seq].map { $0.item.message == row.item.message && $0.item.row !== row.item.row } ?? false
@@ -90,7 +90,7 @@ struct MessageWindowTests {
         #expect(apart > 10 && lost > 3 && joined > 0, "seed \(seed): \(apart) \(lost) \(joined)")
     }
 
-    @Test("AM-30 However much arrives, a list that follows the newest holds its most of them, and none is missed on the way")
+    @Test("AM-30 However much arrives, a list that follows the newest messages stays full, and misses none")
     func follows() async throws {
         let store = try store()
         var channel = RandomMessages(seed: 1)
@@ -104,7 +104,7 @@ struct MessageWindowTests {
         #expect(window.rows.count == 12 && window.hasOlderCached)
     }
 
-    @Test("AM-30 A list that was scrolled back stays where it is while messages arrive, and comes back page by page without a hole")
+    @Test("AM-30 A list that was scrolled back stays in place while messages arrive, and returns page by page without a hole")
     func staysAndComesBack() async throws {
         let store = try store()
         var channel = RandomMessages(seed: 2)
@@ -132,7 +132,7 @@ struct MessageWindowTests {
 }
 
 extension MessageWindowTests {
-    @Test("A channel of which the user may see nothing, whatever comes, has an empty window")
+    @Test("A channel whose messages the user may never see has an empty window")
     func concealed() async throws {
         let store = try store()
         try await store.write([
@@ -145,7 +145,7 @@ extension MessageWindowTests {
     }
 }
 
-/// Messages of one channel that change by chance, as the writes that a store gets of it.
+/// Messages of one channel that change at random, as the writes that a store gets for them.
 private struct RandomMessages {
     private var chance: SeededChance
     /// The channel as the server has it.

@@ -46,7 +46,7 @@ struct OutboxTests {
     }
 
     @Test(
-        "A message that was acknowledged in another history of the server is sent again; it stayed on its way, since its place never came",
+        "A message that was acknowledged in another history of the server is sent again",
         arguments: ["server", "other"])
     func acknowledgedBefore(server: String) async throws {
         var client = try await Harness()
@@ -77,7 +77,7 @@ struct OutboxTests {
         EditMessage(channel: Harness.channel, message: MessageID(rawValue: message), text: text)
     }
 
-    /// A client without a connection, whose message "hi" was acknowledged with the id 9 and edited since; its event hasn't come.
+    /// A client without a connection, whose message "hi" was acknowledged with the id 9 and edited since; its event hasn't arrived.
     private func edited() async throws -> Harness {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -100,7 +100,7 @@ struct OutboxTests {
         try await client.answer("message.send", with: again)
     }
 
-    @Test("SB-58 I20 a change of a message that is sent again in another history goes behind it, by the id that it has there")
+    @Test("SB-58 I20 a change of a message that is sent again in another history follows it, by its id there")
     func changedBefore() async throws {
         var client = try await edited()
         try await sendAgain(&client)
@@ -109,7 +109,7 @@ struct OutboxTests {
     }
 
     @Test(
-        "SB-58 I20 a change still follows a message that is sent again in another history if the files were read again before",
+        "SB-58 I20 a change still follows a message that is sent again in another history if the files were reread before",
         arguments: ["reopened", "reopened twice", "storeFailed"])
     func changedBeforeReading(occasion: String) async throws {
         var client = try await edited()
@@ -127,7 +127,7 @@ struct OutboxTests {
         #expect(try await client.outbox.items().map(\.operation) == [.edit(edit("ho", of: 4))])
     }
 
-    @Test("SB-58 I20 a refused change of a message that is sent again in another history is retried by the id that it has there")
+    @Test("SB-58 I20 a refused change of a message that is sent again in another history is retried by its id there")
     func refusedBefore() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -138,7 +138,7 @@ struct OutboxTests {
         try await client.feed(.transport(client.sync.connection, .closed(code: 1006, reason: "")))
         client.forgetCalls()
         try await sendAgain(&client)
-        // Nobody has asked for it since.
+        // It wasn't requested since.
         #expect(client.calls.isEmpty)
         let refused = try #require(try await client.outbox.items().first)
         #expect(refused.operation == .edit(edit("ho", of: 4)))
@@ -147,7 +147,7 @@ struct OutboxTests {
         #expect(client.calls.values.contains("message.edit"))
     }
 
-    @Test("SB-58 I20 a change of a message that the restored server doesn't have is refused with the reason, and holds nobody up")
+    @Test("SB-58 I20 a change of a message that the restored server doesn't have is refused with the reason, and holds up nothing")
     func changeOfGoneMessage() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -163,9 +163,7 @@ struct OutboxTests {
         #expect(try await client.store.read { try $0.overlays() } == [:])
     }
 
-    @Test(
-        "I20 a place of a former history isn't told either where the cache has the new one already, or where another chat has left it"
-    )
+    @Test("I20 a place of a former history isn't sent even if the cache has the new one already, or another chat has left it")
     func placesOfFormerHistory() async throws {
         var before = try await Harness()
         try await before.connectWithChannel()
@@ -183,7 +181,7 @@ struct OutboxTests {
         #expect(client.calls.isEmpty)
         #expect(try await client.outbox.items() == [])
 
-        // One that hasn't learned of it.
+        // A chat that hasn't learnt of it.
         let left = OutboxItem(
             id: -1, number: 1000, operation: .reset(ResetHistory(channel: Harness.channel, upTo: 3)),
             createdAt: Timestamp(milliseconds: 0), server: "server", epoch: "first")
@@ -202,7 +200,7 @@ struct OutboxTests {
         try await client.feed(.transport(client.sync.connection, .closed(code: 1006, reason: "")))
         #expect(try await client.texts() == ["one", "two", "hi…"])
         try await client.connect()
-        // The server had stored it: the resume brings it before it is sent again.
+        // The server had stored it: the resume returns it before it is sent again.
         let missed = Rows(
             counters: counters(4, messages: 3), [message(4, "hi", by: "ann", clientId: "c1")],
             [membership(readSeq: 1, readCount: 1, channelSeq: 4)])
@@ -213,7 +211,7 @@ struct OutboxTests {
         #expect(try await client.outbox.items() == [])
     }
 
-    @Test("A final refusal marks the message and lets the next one go; it can be tried again or given up")
+    @Test("A final refusal marks the message and lets the next one go; it can be retried or given up")
     func refusal() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -234,7 +232,7 @@ struct OutboxTests {
         #expect(try await client.outbox.items() == [])
     }
 
-    @Test("SB-35 a message that was refused is sent with what it says now, if it is sent again under its client id")
+    @Test("SB-35 a message that was refused is sent with its new content, if it is sent again under its client id")
     func corrected() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -244,12 +242,12 @@ struct OutboxTests {
         #expect(client.inFlight == "c1")
         #expect(try await client.outbox.items().map(\.operation.sent?.content.text) == ["good"])
         #expect(try await client.outbox.items().map(\.failure?.code) == [nil])
-        // One on its way, which the server may have, stays as it is.
+        // One in flight, which the server may have, stays as it is.
         try await client.send("better", clientId: "c1")
         #expect(try await client.outbox.items().map(\.operation.sent?.content.text) == ["good"])
     }
 
-    @Test("A refusal that may pass is waited out for as long as the server says")
+    @Test("After a temporary refusal the client waits as long as the server says")
     func overload() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -261,7 +259,7 @@ struct OutboxTests {
         #expect(client.calls.values.contains("message.send"))
     }
 
-    @Test("An answer that can't be read has its message sent again, and after eight of them the message is refused")
+    @Test("After an unreadable answer the message is sent again, and after eight of them it is refused")
     func unreadableAnswer() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -276,7 +274,7 @@ struct OutboxTests {
         #expect(client.sync.phase == .online)
     }
 
-    @Test("What was written before the process died is sent after the restart, in order (I1)")
+    @Test("Messages written before the process died are sent after the restart, in order (I1)")
     func restart() async throws {
         var before = try await Harness()
         try await before.connectWithChannel()
@@ -311,7 +309,7 @@ struct OutboxTests {
         #expect(try await client.outbox.items() == [])
     }
 
-    @Test("An answer that overtakes its event leaves the message pending until the stream brings it (I6)")
+    @Test("An answer that overtakes its event leaves the message pending until the stream delivers it (I6)")
     func replyBeforeEvent() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -327,7 +325,7 @@ struct OutboxTests {
     }
 
     @MainActor
-    @Test("An id that no channel can have is refused at once, with its field; it was kept, and the user couldn't log out")
+    @Test("An id that no channel can have is refused at once, with its field")
     func impossibleChannel() async throws {
         let configuration = Chat.Configuration(
             storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: TinyServer())

@@ -5,8 +5,8 @@ import Testing
 
 @testable import Roost
 
-/// What a user has changed for themselves, or asked for, in what the app is told beside the lists.
-@MainActor @Suite("Messages: own deletions and changes on their way, told elsewhere", .timeLimit(.minutes(5)))
+/// The user's own deletions and pending changes, in what the app is told beside the lists.
+@MainActor @Suite("Messages: own deletions and pending changes outside of lists", .timeLimit(.minutes(5)))
 struct OwnChangeTests {
     private let channelId = Harness.channel
 
@@ -25,7 +25,7 @@ struct OwnChangeTests {
         return chat
     }
 
-    @Test("SB-59 an event about a message that the user has deleted for themselves has no content, nor has a delegate")
+    @Test("SB-59 an event about a message that the user has deleted for themselves has no content, nor has the delegate's")
     func concealedEvent() async throws {
         let server = ScriptedServer { _ in .nothing }
         let chat = try await connected(server)
@@ -58,7 +58,7 @@ struct OwnChangeTests {
         func channel(_ channel: ChannelID, purged message: PurgedMessage) { purged.append(message.seq) }
     }
 
-    @Test("SB-60 that a message is deleted for good is told to nobody who has concealed it, nor to their delegate")
+    @Test("SB-60 the permanent deletion of a message isn't reported to users who have concealed it, nor to their delegates")
     func concealedPurge() async throws {
         let server = ScriptedServer { _ in .nothing }
         let chat = try await connected(server)
@@ -85,7 +85,7 @@ struct OwnChangeTests {
         await chat.disconnect()
     }
 
-    @Test("R08 a message by its id is as lists show it, with what the user has asked for offline")
+    @Test("R08 a message fetched by its id is as lists show it, with the user's pending changes")
     func messageByID() async throws {
         let server = ScriptedServer { call in
             guard call.operation == "message.get" else { return .nothing }
@@ -98,7 +98,7 @@ struct OwnChangeTests {
         try await general.delete(MessageID(rawValue: 3))
         #expect(try await general.message(MessageID(rawValue: 2)).text == "uno")
         #expect(try await general.message(MessageID(rawValue: 3)).deletedAt != nil)
-        // One that isn't on this device is asked for, and changed in the same way.
+        // One that isn't on this device is fetched, and changed in the same way.
         try await general.deleteForMe([MessageID(rawValue: 1)])
         let first = try await general.message(MessageID(rawValue: 1))
         #expect(first.text == "" && first.isDeletedForMe)
@@ -110,7 +110,7 @@ struct OwnChangeTests {
         await chat.disconnect()
     }
 
-    @Test("R08 SB-60 a message that the user has concealed isn't returned to a call that is cancelled, at whichever of its waits")
+    @Test("R08 SB-60 a message that the user has concealed isn't returned to a call that is cancelled, at any of its waits")
     func cancelledMessage() async throws {
         let chat = try await connected(ScriptedServer { _ in .nothing })
         let general = chat.channel(channelId)
@@ -132,7 +132,7 @@ struct OwnChangeTests {
     }
 
     @Test(
-        "R08 SB-60 AM-29 concealing a channel that isn't followed can be cancelled while the server is asked, and one that is is kept"
+        "R08 SB-60 AM-29 concealing an unfollowed channel can be cancelled while the server is asked; for a followed one it is kept"
     )
     func cancelledConcealing() async throws {
         let server = ScriptedServer { _ in .nothing }
@@ -158,7 +158,7 @@ struct OwnChangeTests {
         await chat.disconnect()
     }
 
-    @Test("R08 a message by its id has what the user has changed of it, however many newer messages were changed since")
+    @Test("R08 a message fetched by its id has the user's changes of it, however many newer messages were changed since")
     func manyChanged() async throws {
         let server = ScriptedServer { _ in .nothing }
         let chat = try await connected(server)
@@ -178,7 +178,7 @@ struct OwnChangeTests {
         await chat.disconnect()
     }
 
-    @Test("R08 what was changed while a message was on its way counts, and what was refused or is meant for another server doesn't")
+    @Test("R08 changes made while a message was in flight count; refused ones, and ones for another server, don't")
     func changesThatCount() {
         func item(_ text: String, of client: ClientID? = nil, server: String? = "server", isRefused: Bool = false) -> OutboxItem {
             let edit = EditMessage(channel: channelId, message: MessageID(rawValue: client == nil ? 2 : 0), text: text)
@@ -196,7 +196,7 @@ struct OwnChangeTests {
         #expect(text(item("new", server: "other"), own) == "old" && text(item("new", isRefused: true), own) == "old")
     }
 
-    @Test("R08 SB-59 a row shows what several changes on their way come to, as the last message of a list does")
+    @Test("R08 SB-59 a row shows the result of several pending changes, as the last message of a list does")
     func row() throws {
         let (id, other) = (MessageID(rawValue: 2), MessageID(rawValue: 3))
         func row(_ operations: OutboxOperation...) -> MessageItem {
@@ -221,7 +221,9 @@ struct OwnChangeTests {
         #expect(row(deletion, forMe, undeletion).isDeleted)
     }
 
-    @Test("SB-26 SB-60 hiding and emptying a channel mean what the user had of it, and all of it with a message of theirs in front")
+    @Test(
+        "SB-26 SB-60 hiding and resetting a channel apply to what the user had of it, and to all of it after a pending message of theirs"
+    )
     func seen() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -239,7 +241,7 @@ struct OwnChangeTests {
     }
 
     @Test(
-        "SB-26 SB-60 where this device has nothing of a channel, concealing its messages is asked of the server at once, or not at all",
+        "SB-26 SB-60 if this device has nothing of a channel, concealing its messages is sent to the server at once, or refused",
         arguments: [true, false])
     func unfollowed(isHiding: Bool) async throws {
         let operation: OutboxOperation =

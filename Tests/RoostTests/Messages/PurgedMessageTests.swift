@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Messages that were deleted for good")
 struct PurgedMessageTests {
-    /// One of the messages goes for good.
+    /// One of the messages is deleted for good.
     private func purged(_ seq: Seq, at changeSeq: Seq, messages count: Int, ordinal: Int) -> Event {
         var counters = counters(changeSeq, messages: count)
         counters.ordinal = ordinal
@@ -14,7 +14,7 @@ struct PurgedMessageTests {
             rows: Rows(counters: counters, [PurgedMessage(seq: seq, changeSeq: changeSeq, counts: true)]))
     }
 
-    @Test("AM-43 the message goes and the count with it, in the event that says so; the same once more changes nothing (I4)")
+    @Test("AM-43 the message and its count go with the event that says so; a repetition changes nothing (I4)")
     func goes() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -29,7 +29,7 @@ struct PurgedMessageTests {
         #expect(try await client.view()?.lastMessage == nil)
     }
 
-    @Test("I8 what was read before isn't taken off, nor what doesn't count")
+    @Test("I8 messages read before aren't subtracted, nor ones that don't count")
     func read() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -43,9 +43,7 @@ struct PurgedMessageTests {
         #expect(try await client.texts() == [])
     }
 
-    @Test(
-        "I7 a membership that is older than the channel here doesn't bring the count back, and one that is newer isn't counted off twice"
-    )
+    @Test("I7 a membership older than the channel here doesn't restore the count, and a newer one isn't subtracted twice")
     func streamsApart() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -61,7 +59,7 @@ struct PurgedMessageTests {
         #expect(try await client.unread() == 0)
     }
 
-    @Test("I8 the sender's own is right as soon as the sender's membership is told, before or after", arguments: [true, false])
+    @Test("I8 the sender's own count is right once the sender's membership arrives, before or after", arguments: [true, false])
     func own(isMarkedFirst: Bool) async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -76,7 +74,7 @@ struct PurgedMessageTests {
         #expect(try await client.texts() == ["one", "two"])
     }
 
-    @Test("I3 a page of history that was read before doesn't bring the message back")
+    @Test("I3 a page of history that was read before doesn't restore the message")
     func latePage() async throws {
         var client = try await Harness()
         try await client.connect()
@@ -92,17 +90,17 @@ struct PurgedMessageTests {
         #expect(client.sync.saved.channels[Harness.channel]?.hasHole == false)
     }
 
-    @Test("I3 what was sent and deleted for good while the client was away leaves no hole; what it wasn't given does")
+    @Test("I3 messages sent and deleted for good while the client was away leave no hole; messages that it wasn't given do")
     func holes() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
-        // Sent at 4, gone at 5, and with it the message at 2.
+        // Sent at 4, and deleted at 5 together with the message at 2.
         var event = purged(4, at: 5, messages: 2, ordinal: 3)
         event.after = 3
         try await client.receive(event)
         #expect(client.sync.saved.channels[Harness.channel]?.hasHole == false)
         #expect(try await client.unread() == 2)
-        // Sent at 6, which the client isn't given, while the message at 2 goes: as many messages as before.
+        // Sent at 6, which the client isn't given, while the message at 2 is deleted: as many messages as before.
         event = purged(2, at: 7, messages: 2, ordinal: 4)
         event.after = 5
         try await client.receive(event)

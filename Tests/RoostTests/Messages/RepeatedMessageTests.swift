@@ -3,9 +3,9 @@ import Testing
 
 @testable import Roost
 
-@MainActor @Suite("Messages: those that come twice", .timeLimit(.minutes(5)))
+@MainActor @Suite("Messages: repeated ones", .timeLimit(.minutes(5)))
 struct RepeatedMessageTests {
-    /// Has messages arrive in a channel, and waits until a list has the last of them. Returns the seqs of the rows of the list.
+    /// Has messages arrive in a channel, and waits until a list has the last of them. Returns the seqs of the list's rows.
     private func seqs(of messages: [Message], isEphemeral: Bool) async throws -> [Seq?] {
         let server = ScriptedServer { _ in .nothing }
         let chat = try await server.connected()
@@ -25,7 +25,7 @@ struct RepeatedMessageTests {
         return list.items.map { $0.message?.seq }
     }
 
-    @Test("SB-04 A message of an ephemeral channel that was sent twice has one row in a list; it had two rows with one id")
+    @Test("SB-04 A message of an ephemeral channel that was sent twice has one row in a list")
     func ephemeral() async throws {
         let arriving = [
             message(4, "hi", clientId: "c1"), message(5, "hi", clientId: "c1"), message(6, "hi", by: "cat", clientId: "c1"),

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Roost
 
-/// Messages that are cached apart from the newest ones.
+/// Messages cached apart from the newest ones.
 @Suite("Sync: stretches of history")
 struct StretchTests {
     /// A client with messages 98 and 99 of a channel that has one at each seq from 2 on.
@@ -34,7 +34,7 @@ struct StretchTests {
 
     private func position(of client: Harness) -> Position? { client.sync.saved.channels[Harness.channel] }
 
-    @Test("I6 R08 a page far from the newest messages is a part of its own: neither is shown beside the other")
+    @Test("I6 R08 a page far from the newest messages is a part of its own: neither is shown next to the other")
     func apart() async throws {
         var client = try await client()
         try await client.feed(.loadMessages(1, Harness.channel, .around(40), limit: 4))
@@ -45,7 +45,7 @@ struct StretchTests {
         #expect(try await client.texts() == texts(98...99))
         #expect(try await client.view()?.lastMessage?.text == "m99")
         #expect(try await client.texts(at: 70) == ["lost"])
-        // It is there after a restart.
+        // It survives a restart.
         let again = try await client.restarted()
         #expect(again.sync.saved == client.sync.saved)
     }
@@ -75,9 +75,7 @@ struct StretchTests {
         #expect(again.sync.saved == client.sync.saved)
     }
 
-    @Test(
-        "I6 a stretch follows the stream: edits and deletions of its messages are stored, live and after an absence; those of others aren't"
-    )
+    @Test("I6 a stretch follows the stream: changes of its messages are stored, live and after an absence; those of others aren't")
     func follows() async throws {
         var client = try await client()
         try await client.feed(.loadMessages(1, Harness.channel, .around(40), limit: 4))
@@ -110,7 +108,7 @@ struct StretchTests {
         #expect(try await client.texts(at: 60) == ["m59", "m60", "m61, edited", "m62"])
     }
 
-    @Test("I6 of a page that is ahead of the stream, what the stream is going to bring is left to it")
+    @Test("I6 for a page ahead of the stream, messages that the stream has yet to deliver are left to it")
     func ahead() async throws {
         var client = try await client()
         try await client.feed(.loadMessages(1, Harness.channel, .around(97), limit: 8))
@@ -121,7 +119,7 @@ struct StretchTests {
         #expect(try await client.texts() == texts(94...101))
     }
 
-    @Test("I6 a channel that begins afresh forgets its stretches, and a page that was asked for before is asked for again")
+    @Test("I6 a channel that starts over drops its stretches, and an earlier page is requested again")
     func afresh() async throws {
         var client = try await client()
         try await client.feed(.loadMessages(1, Harness.channel, .around(40), limit: 4))
@@ -132,7 +130,7 @@ struct StretchTests {
         try await client.answer("stream.resume", with: resumption([fresh(at: 900)]))
         #expect(try await client.texts(at: 40) == ["lost"])
         #expect(position(of: client) == Position(cursor: 900, windowStart: 899, messageCount: 899))
-        // Which changes it lacks, nobody knows.
+        // Which changes it lacks is unknown.
         try await client.answer("message.list", with: page(59...62, seq: 99))
         #expect(try await client.texts(at: 60) == ["lost"])
         try await client.answer("message.list", with: page(59...62, seq: 900))
@@ -140,7 +138,7 @@ struct StretchTests {
         #expect(client.take().filter { $0 == .reply(2, .success([])) }.count == 1)
     }
 
-    @Test("I6 a page from behind a hole has the channel fetched afresh first")
+    @Test("I6 a page from before a hole has the channel fetched again first")
     func hole() async throws {
         var client = try await client()
         try await client.receive(sent(message(100, "secret"), messages: 99).concealing(messagesUpTo: .max))
@@ -158,7 +156,7 @@ struct StretchTests {
         #expect(failed && client.sync.status == .online)
     }
 
-    @Test("A channel keeps a bounded number of stretches: the one that was extended longest ago goes, with its messages")
+    @Test("A channel keeps a bounded number of stretches: the one extended longest ago is dropped, with its messages")
     func bounded() async throws {
         var client = try await client()
         for place in 1...Seq(Position.stretchesMax) + 1 {
@@ -172,7 +170,7 @@ struct StretchTests {
         #expect(count == 2 * Position.stretchesMax + 2)
     }
 
-    @Test("A stretch that a list shows stays, whichever number of others come; the ninth page elsewhere took it away")
+    @Test("A stretch that a list shows stays, however many others arrive")
     func shown() async throws {
         var client = try await client()
         func load(_ places: ClosedRange<Seq>) async throws {
@@ -188,18 +186,18 @@ struct StretchTests {
         #expect(firsts() == [8, 24, 32, 40, 48, 56, 64, 72])
         #expect(try await client.texts(at: 8) == texts(8...9))
         #expect(try await client.texts(at: 16) == ["lost"])
-        // If lists show all of them, all stay, with the one that somebody waits for.
+        // If lists show all of them, all stay, together with an awaited one.
         try await client.feed(.showing([Harness.channel: [8, 24, 32, 40, 48, 56, 64, 72]]))
         try await load(10...10)
         #expect(firsts() == [8, 24, 32, 40, 48, 56, 64, 72, 80])
-        // What is too much goes once nobody shows it any more.
+        // Excess stretches are dropped once they are no longer shown.
         try await client.feed(.showing([:]))
         try await load(2...2)
         #expect(firsts() == [32, 40, 48, 56, 64, 72, 80, 16])
         #expect(try await client.restarted().sync.saved == client.sync.saved)
     }
 
-    @Test("I6 whichever pages come in whichever order, the parts are those of what was fetched", arguments: 0..<20 as Range<UInt64>)
+    @Test("I6 whatever the pages and their order, the parts are those of the fetched messages", arguments: 0..<20 as Range<UInt64>)
     func random(seed: UInt64) {
         var chance = SeededChance(seed: seed)
         var position = Position(cursor: 200, windowStart: 150)
@@ -210,7 +208,7 @@ struct StretchTests {
             for range in position.insert(page) { held.subtract(range) }
             held.formUnion(page)
             #expect((0...200).filter(position.holds) == held.sorted(), "seed \(seed)")
-            // No two parts touch: each is as large as it can be.
+            // No two parts touch: each is as large as possible.
             for seq in held where !held.contains(seq + 1) && seq < 200 {
                 #expect(position.part(holding: seq)?.upperBound == seq, "seed \(seed)")
             }

@@ -23,7 +23,7 @@ struct TextMentionTests {
         }()
     }
 
-    @Test("MN-08 D-18 D-34 what is highlighted, in a text and in an attributed one", arguments: Vectors.all)
+    @Test("MN-08 D-18 D-34 the highlights of a text and of an attributed one", arguments: Vectors.all)
     private func highlights(vector: Vectors.Case) throws {
         let mentions = MentionMapper.mentions(from: vector.metadata)
         #expect(
@@ -32,7 +32,7 @@ struct TextMentionTests {
         let attributed = AttributedString(vector.text)
         let parts = mentions.map { $0.range(in: attributed).map { String(attributed[$0].characters) } }
         #expect(parts.map { $0.map { Array($0.utf16) } } == vector.highlights.map { $0.map { Array($0.utf16) } })
-        // MN-06: there and back, nothing is lost.
+        // MN-06: nothing is lost on the way there and back.
         #expect(MentionMapper.metadata(from: mentions, beside: vector.metadata) == vector.metadata)
         for (mention, range) in zip(mentions, mentions.map { $0.range(in: vector.text) }) {
             guard let range, let made = TextMention(range, in: vector.text, userId: mention.userId) else { continue }
@@ -46,7 +46,7 @@ struct TextMentionTests {
         }
     }
 
-    @Test("MN-11 D-18 a message that is edited keeps all that is highlighted in it", arguments: Vectors.all)
+    @Test("MN-11 D-18 an edited message keeps all of its highlights", arguments: Vectors.all)
     private func composed(vector: Vectors.Case) {
         let shown = MentionMapper.mentions(from: vector.metadata).filter { $0.range(in: vector.text) != nil }
         let content = MessageContent(text: vector.text, metadata: vector.metadata, mentionees: shown.mentionees)
@@ -56,7 +56,7 @@ struct TextMentionTests {
         #expect(Set(composer.draft.mentionees?.mentionedUsers ?? []) == Set(shown.mentionees?.mentionedUsers ?? []))
     }
 
-    @Test("MN-06 D-19 the vectors are there, metadata keep what else they have, and what can't be read is left out")
+    @Test("MN-06 D-19 the vectors exist, metadata keep their other contents, and unreadable entries are left out")
     func mapper() {
         #expect(Vectors.all.count >= 21)
         let mentions = [TextMention(index: 0, length: 3, userId: "ann"), TextMention(index: 5, length: 3)]
@@ -81,12 +81,12 @@ struct TextMentionTests {
         for other: JSONValue? in [nil, [:], ["mentioned": "x"]] { #expect(MentionMapper.mentions(from: other) == []) }
     }
 
-    @Test("MN-05 metadata whose places the text hasn't highlight nothing there, and the message can be edited all the same")
+    @Test("MN-05 metadata whose places the text doesn't have highlight nothing there, and the message can still be edited")
     func unfitting() {
         func mention(_ index: Int64, _ length: Int64) -> JSONValue {
             ["type": "user", "index": .integer(index), "length": .integer(length), "userId": "ann"]
         }
-        // Before the text, of nothing, over one another, and beyond the text.
+        // Before the text, empty, overlapping, and beyond the text.
         let metadata: JSONValue = [
             "mentioned": [
                 mention(-1, 3), mention(0, 4), mention(1, -3), mention(2, 4), mention(3, 1000), mention(1000, 3),
@@ -107,14 +107,14 @@ struct TextMentionTests {
         composer.text += " there"
         #expect(highlights(composer.text, composer.mentions) == ["@Jona", "onas,"])
         composer.text = ""
-        // An edit that said nothing of mentions would keep the former ones.
+        // An edit without mentions would keep the former ones.
         #expect(composer.query(at: 0) == nil && composer.draft.mentionees == [])
         composer.text = "@An"
         #expect(composer.choose(UserSummary(userId: "ben", displayName: "Ben"), at: 3) == 5)
         #expect(composer.text == "@Ben " && composer.draft.mentionees?.mentionedUsers.contains("ben") == true)
     }
 
-    @Test("A user who is shown by their id, having no name, is mentioned by it")
+    @Test("A user without a name, who is shown by their id, is mentioned by it")
     func nameless() {
         var composer = MentionComposer(text: "@")
         #expect(composer.choose(UserSummary(userId: "ben", displayName: ""), at: 1) == 5)
@@ -141,7 +141,7 @@ struct TextMentionTests {
         #expect(composer.query(at: 6) == "be" && composer.query(at: 4) == "" && composer.query(at: 3) == nil)
         var cursor = composer.choose(UserSummary(userId: "ben", displayName: "Ben 😀"), at: 6)
         #expect(composer.text == "hi @Ben 😀 " && cursor == composer.text.utf16.count)
-        // Its own sign begins no other one.
+        // Its own sign starts no other one.
         #expect(composer.query(at: cursor - 1) == nil)
         composer.text += "and @"
         cursor = composer.chooseChannel(at: composer.text.utf16.count)
@@ -150,12 +150,12 @@ struct TextMentionTests {
         #expect(composer.mentions.map { $0.range(in: composer.text).map { String(composer.text[$0]) } } == ["@Ben 😀", "@all"])
         #expect(composer.draft.mentionees == [.users(["ben"]), .channel])
         #expect(MentionMapper.mentions(from: composer.draft.metadata) == composer.mentions)
-        // Changed in itself, a mention ends; the other one stays where it is.
+        // A mention that is changed ends; the other one stays in place.
         composer.text = composer.text.replacingOccurrences(of: "Ben", with: "Bean")
         #expect(composer.mentions.map { $0.range(in: composer.text).map { String(composer.text[$0]) } } == ["@all"])
         composer.text = ""
         #expect(composer.mentions == [] && composer.draft.mentionees == nil)
-        // Addresses of mail are none, and places that aren't in the text neither.
+        // Email addresses are none, and neither are places outside of the text.
         composer.text = "ann@example"
         #expect(composer.query(at: 11) == nil && composer.query(at: 99) == nil && composer.query(at: -1) == nil)
         composer.text = "(@"
@@ -164,7 +164,7 @@ struct TextMentionTests {
     }
 
     @Test(
-        "MN-09 a sign that is typed right before or behind a mention, or taken away there, leaves the mention",
+        "MN-09 a sign that is typed right before or after a mention, or deleted there, leaves the mention",
         arguments: [("@@Ben hi", 1), ("@Ben @hi", 0), ("@Ben  hi", 0), ("@ @Ben hi", 2), ("@Benhi", 0), ("Ben hi", nil)]
             as [(String, Int?)])
     func besideMention(text: String, place: Int?) {

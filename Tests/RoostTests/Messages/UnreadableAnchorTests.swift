@@ -4,7 +4,7 @@ import Testing
 
 @testable import Roost
 
-/// A list that is opened where a newer server has messages that this version can't read.
+/// A list opened at messages of a newer server that this version can't read.
 @MainActor @Suite("Messages: places that can't be read", .timeLimit(.minutes(5)))
 struct UnreadableAnchorTests {
     /// A page around message 40, of which some can't be read.
@@ -49,14 +49,14 @@ struct UnreadableAnchorTests {
 
     private func askedCount(_ server: ScriptedServer) async -> Int { await server.operations().count { $0 == "message.list" } }
 
-    @Test("SB-56 R08 a message that this version can't read is one that isn't found: the list says so, and goes on from there")
+    @Test("SB-56 R08 a message that this version can't read is reported as not found, and the list continues from there")
     func unreadable() async throws {
         let server = server(unreadable: [40])
         let chat = try await chat(server)
         let list = chat.channel(Harness.channel).messages(around: .message(MessageID(rawValue: 40)), pageSize: 1)
         let error = await #expect(throws: RoostError.self) { try await list.loaded() }
         #expect(error?.code == .notFound && list.phase.error == error)
-        // Once more than it takes, as the channel may have begun afresh meanwhile, and not with each change.
+        // One more than necessary, as the channel may have been fetched again meanwhile, and not one for each change.
         let count = await askedCount(server)
         #expect(count == 2)
         try await server.send(alone(message(100, "m100")))
@@ -69,7 +69,7 @@ struct UnreadableAnchorTests {
     }
 
     @Test(
-        "SB-55 R08 a list at a time passes over what this version can't read",
+        "SB-55 R08 a list at a time skips messages that this version can't read",
         arguments: [([39], "m40"), ([39, 40, 41], "m42"), ([39, 40, 41, 42], "m99")] as [(Set<Seq>, String)])
     func time(unreadable: Set<Seq>, first: String) async throws {
         let server = server(unreadable: unreadable)
@@ -80,7 +80,7 @@ struct UnreadableAnchorTests {
         await chat.disconnect()
     }
 
-    @Test("R08 a page that is ahead of the channel's events says nothing of its end: it is asked for again")
+    @Test("R08 a page that is ahead of the channel's events doesn't show its end: it is requested again")
     func ahead() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()

@@ -8,14 +8,14 @@ import Testing
 /// What ends marking a channel as read while it is shown, and what doesn't.
 @MainActor @Suite("Reading: marking what is shown", .timeLimit(.minutes(5)))
 struct ReadMarkerTests {
-    @Test("AM-45 a concealment that is given up isn't taken for a mark as unread: what comes later is marked on the screen")
+    @Test("AM-45 a concealment that is given up isn't taken for a mark as unread: later messages are marked on the screen")
     func concealmentGivenUp() async throws {
         var configuration = Chat.Configuration(
             storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         configuration.transport = TinyServer()
         let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
         let (store, outbox) = (try await chat.driver.prepare().store, try await chat.driver.files().outbox)
-        // The newest change is no message, so that concealing moves the position where nothing is unread.
+        // The newest change is no message, so concealing moves the position though nothing is unread.
         try await store.write([
             .erase(epoch: "first"), .messages([message(2, "one"), message(3, "two")], of: Harness.channel),
             .channel(channel(counters(4, messages: 2))),

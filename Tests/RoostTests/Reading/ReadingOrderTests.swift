@@ -3,7 +3,7 @@ import Testing
 
 @testable import Roost
 
-/// What the server is told of reading, behind what was marked as unread before, and what it isn't told twice.
+/// What is sent to the server about reading, after an earlier mark as unread, and what isn't sent twice.
 @Suite("Sync: the order of reading and marking")
 struct ReadingOrderTests {
     private static let channel = Harness.channel
@@ -34,14 +34,12 @@ struct ReadingOrderTests {
     private let unread = OutboxOperation.unread(MarkUnread(channel: Harness.channel, seq: 3))
     private let marked = UnreadCount(channelId: Harness.channel, unreadCount: 1, readSeq: 2)
     private let read = UnreadCount(channelId: Harness.channel, unreadCount: 0, readSeq: 3)
-    /// As the server says what was marked.
+    /// The mark as the server reports it.
     private func told(_ readSeq: Seq, userSeq: Seq) -> Membership {
         membership(readSeq: readSeq, readCount: Int(readSeq) - 1, channelSeq: 3, userSeq: userSeq)
     }
 
-    @Test(
-        "AM-45 a channel that is read after it was marked as unread is read, online and offline: the server learns of the mark first"
-    )
+    @Test("AM-45 a channel that is read after it was marked as unread is read, online and offline: the mark is sent first")
     func readAfterMark() async throws {
         for isOffline in [true, false] {
             var client = try await client()
@@ -52,7 +50,7 @@ struct ReadingOrderTests {
             try await client.enqueue(unread)
             try await client.feed(.startReading(7, Self.channel))
             #expect(try await client.unread() == 0)
-            // How far it was read before is what the server tells once more.
+            // The server reports again how far it was read before.
             if isOffline { try await reconnect(&client, [told(3, userSeq: 3)]) }
             #expect(client.calls.values.sorted() == ["reading.markUnread"])
             let next = client.sync.saved.userCursor + 1
@@ -66,8 +64,7 @@ struct ReadingOrderTests {
         }
     }
 
-    @Test(
-        "AM-45 an answer to the beginning before the mark, and the end that the server tells of it, aren't those of the one after")
+    @Test("AM-45 an answer to a start before the mark, and the end reported for it, aren't those of the start after the mark")
     func begunTwice() async throws {
         var client = try await client()
         try await client.feed(.startReading(7, Self.channel))
@@ -83,7 +80,7 @@ struct ReadingOrderTests {
         #expect(replies(to: 8, &client) == [.success([])])
     }
 
-    @Test("AM-45 a mark as unread that is refused or given up holds no reading up, and neither does the end of the connection")
+    @Test("AM-45 a mark as unread that is refused or given up doesn't hold up reading, and neither does the end of the connection")
     func markFails() async throws {
         var refused = try await client()
         try await refused.enqueue(unread)
@@ -110,10 +107,10 @@ struct ReadingOrderTests {
     }
 
     @Test(
-        "AM-45 I4 leaving a screen marks nothing that the server has told to be read: another device may have marked it as unread since"
+        "AM-45 I4 leaving a screen marks nothing that the server reports as read: another device may have marked it as unread since"
     )
     func leavesAsItWas() async throws {
-        // Told while it was read, and before.
+        // Reported during the reading, and before.
         for isTold in [true, false] {
             var client = try await client()
             try await client.receive(mine(2, .readingMarked, told(3, userSeq: 2)))
@@ -131,7 +128,7 @@ struct ReadingOrderTests {
             try await reconnect(&client, [told(1, userSeq: 5)])
             #expect(try await client.unread() == 2)
         }
-        // What has come since, the server doesn't know to be read.
+        // Later messages aren't read yet according to the server.
         var client = try await client()
         try await client.feed(.startReading(7, Self.channel))
         try await client.answer("reading.start", with: read)
@@ -141,8 +138,7 @@ struct ReadingOrderTests {
     }
 
     @Test(
-        "AM-45 marking all of a channel of which this device has nothing is sent at once or not at all: later it would mark what is unseen"
-    )
+        "AM-45 marking all of a channel unknown to this device is sent at once or not at all: later it would mark unseen messages")
     func marksNothingLater() async throws {
         func marksAll(of channel: ChannelID, _ client: inout Harness) async throws {
             try await client.feed(.enqueue(70, .read(MarkRead(channel: channel)), id: 70, at: Timestamp(milliseconds: 0)))
@@ -159,7 +155,7 @@ struct ReadingOrderTests {
         #expect(empty.calls.isEmpty)
         #expect(try await empty.unread() == 2)
 
-        // By this name the server knows the channel, and this device doesn't.
+        // The server knows the channel by this name, and this device doesn't.
         var client = try await client()
         try await marksAll(of: "community:general", &client)
         #expect(client.calls.values.sorted() == ["reading.mark"])
@@ -168,7 +164,7 @@ struct ReadingOrderTests {
         #expect(client.calls.isEmpty)
     }
 
-    @Test("AM-45 what the server has told to be read is marked again only where messages are marked as unread on the way")
+    @Test("AM-45 messages that the server reports as read are marked again only after a pending mark as unread")
     func marksWhatIsNew() async throws {
         var client = try await client()
         try await disconnect(&client)
@@ -182,8 +178,7 @@ struct ReadingOrderTests {
     }
 
     @Test(
-        "AM-45 opening a channel offline, of which the server has told that all is read, leaves nothing to be sent; marking it does after a mark as unread"
-    )
+        "AM-45 opening a channel offline that the server reports as all read sends nothing; marking it does after a mark as unread")
     @MainActor func opensOffline() async throws {
         let server = ScriptedServer { _ in .error(.notFound("operation")) }
         let chat = try await server.connectedInGeneral()

@@ -31,7 +31,7 @@ struct ReceiptQuestionTests {
     }
 
     @Test(
-        "SB-02 R08 after a signal that doesn't name all, receipts ask again within seconds, once, and not at the same moment as all others"
+        "SB-02 R08 after an incomplete signal, receipts are requested again within seconds, once, and not at the moment of all others"
     )
     func incomplete() async throws {
         let server = server { Self.page($0 == 0 ? 2 : 4) }
@@ -40,7 +40,7 @@ struct ReceiptQuestionTests {
         try await receipts.loaded()
         #expect(receipts.positions["bob"]?.readSeq == 2)
         for seq in [nil, 3] as [Seq?] { try await server.send(read(seq, isWhole: false)) }
-        // A signal that is taken in after the question is another reason to ask.
+        // A signal that is handled after the request is another reason to ask.
         try await until { receipts.positions["bob"]?.readSeq == 3 && clock.isSpreading }
         clock.advance(by: .milliseconds(499))
         await letOthersRun()
@@ -53,13 +53,13 @@ struct ReceiptQuestionTests {
         await chat.disconnect()
     }
 
-    @Test("SB-02 receipts that the channel doesn't have aren't asked for again because of signals, but when a watch begins")
+    @Test("SB-02 receipts that the channel doesn't have aren't requested again because of signals, but when a watch begins")
     func disabled() async throws {
         let refusal = RoostError(.featureDisabled, "It is too large.")
         let server = server { _ in .error(refusal) }
         let chat = try await server.connectedInGeneral(clock)
         let receipts = chat.channel("general").receipts()
-        // One that comes with the first question doesn't ask either.
+        // One that arrives with the first request doesn't cause another either.
         try await server.send(read(1, isWhole: false))
         try await until { receipts.phase == .refused(refusal) }
         for _ in 0..<3 { try await server.send(read(2, isWhole: false)) }
@@ -76,7 +76,7 @@ struct ReceiptQuestionTests {
         await chat.disconnect()
     }
 
-    @Test("SB-02 R08 positions that came faster than they could be shown are asked for")
+    @Test("SB-02 R08 positions that arrived faster than they could be shown are requested")
     func missed() async throws {
         let server = server { Self.page($0 == 0 ? 2 : 500) }
         let chat = try await server.connectedInGeneral(clock)
@@ -93,7 +93,7 @@ struct ReceiptQuestionTests {
 }
 
 extension ManualClock {
-    /// Whether somebody waits for a moment that isn't that of all others, 0.5 to 5 seconds from now.
+    /// Whether a task waits for a random moment, 0.5 to 5 seconds from now.
     var isSpreading: Bool {
         let now = Duration(timestamp)
         return ends.contains { (now + .milliseconds(500)..<now + .seconds(5)).contains($0) }
@@ -101,6 +101,6 @@ extension ManualClock {
 }
 
 extension Duration {
-    /// The time since a clock's beginning.
+    /// The time since a clock's start.
     init(_ timestamp: Timestamp) { self = .milliseconds(timestamp.milliseconds) }
 }
