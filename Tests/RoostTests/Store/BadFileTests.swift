@@ -7,7 +7,7 @@ import Testing
 
 @testable import Roost
 
-/// What may happen to an app's files while it doesn't look, and while it does.
+/// What may happen to an app's files while it isn't running, and while it is.
 @MainActor @Suite("Store: bad files", .timeLimit(.minutes(5)))
 struct BadFileTests {
     private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
@@ -25,7 +25,7 @@ struct BadFileTests {
         return Chat(url: url, user: "ann", configuration: configuration) { "token" }
     }
 
-    /// A device that has been used, and has many messages that weren't sent.
+    /// A device that has been used, and has many unsent messages.
     private func fill() async throws {
         let chat = chat()
         try await chat.connect()
@@ -33,10 +33,10 @@ struct BadFileTests {
         for number in 1...200 { try await chat.channel("general").send("\(number)") }
     }
 
-    /// Has the file of a database changed, with all that was written in it and nothing beside it.
+    /// Changes the file of a database that contains everything written to it, with no other files beside it.
     private func change(_ name: String, _ change: (inout Data) -> Void) throws {
         let file = folder.appending(component: name)
-        // The chat before may still be closing it.
+        // The previous chat may still be closing it.
         var configuration = Configuration()
         configuration.busyMode = .timeout(20)
         let queue = try DatabaseQueue(path: file.path, configuration: configuration)
@@ -49,7 +49,7 @@ struct BadFileTests {
     }
 
     @Test(
-        "A cache and an outbox that were cut off or overwritten are set aside, the app is told, and the chat works",
+        "A truncated or overwritten cache and outbox are set aside, the app is notified, and the chat works",
         arguments: [(1, 3), (1, 2), (9, 10)])
     func damaged(part: Int, of whole: Int) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -76,7 +76,7 @@ struct BadFileTests {
     }
 
     @Test(
-        "Damage that only a list meets has the cache replaced, once, and what the list shows comes back",
+        "Damage that only a list meets has the cache replaced, once, and the list's contents return",
         arguments: [true, false])
     func damagedForReaders(isPage: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -85,7 +85,7 @@ struct BadFileTests {
             try await chat.connect()
             await chat.disconnect()
             let store = try await chat.driver.files().store
-            // Messages of another channel come behind in the file.
+            // Messages of another channel follow in the file.
             for (channel, text) in [("general", "needle"), ("later", "hay")] as [(ChannelID, String)] {
                 let messages = (3...400 as ClosedRange<Seq>).map { seq in
                     Message(
@@ -114,7 +114,7 @@ struct BadFileTests {
         try await restarted()
     }
 
-    /// Another start of an app whose list meets damage before the server has said anything.
+    /// Another start of an app whose list meets damage before the server has answered.
     private func restarted() async throws {
         let chat = chat()
         let list = chat.channel("general").messages()
@@ -137,7 +137,7 @@ struct BadFileTests {
     }
 
     @Test(
-        "On a full, read-only or broken disk a message isn't taken, and the words say so; what was taken stays, and the next one is taken later",
+        "On a full, read-only or broken disk a message is refused with that reason; earlier ones stay, and later ones are kept",
         arguments: DiskFault.allCases)
     func notWritten(fault: DiskFault) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -166,7 +166,7 @@ struct BadFileTests {
     }
 
     @Test(
-        "Files that are deleted while they are open: what was kept is sent, nothing else is said to be kept, and the next start begins anew",
+        "If files are deleted while open, kept messages are sent, new ones aren't kept, and the next start begins with new files",
         arguments: [true, false])
     func deleted(isReplaced: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -207,7 +207,7 @@ struct BadFileTests {
         await chat.disconnect()
     }
 
-    @Test("Two who read at once from a file that was deleted both can: the connections that read were open before")
+    @Test("Two can read at once from a file that was deleted: the connections that read were open before")
     func twoReaders() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let store = try Store(
@@ -217,7 +217,7 @@ struct BadFileTests {
         let (hasBegun, hasRead) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
         async let first = store.read { database in
             hasBegun.signal()
-            // Not for ever: the second one may be refused.
+            // With a limit: the second one may be refused.
             _ = hasRead.wait(timeout: .now() + 10)
             return try database.savedState()
         }

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Store: columns", .timeLimit(.minutes(5)))
 struct CacheColumnsTests {
-    @Test("Every field of a model is the same once it was in the cache's columns", arguments: 0..<200 as Range<UInt64>)
+    @Test("Every field of a model survives the cache's columns", arguments: 0..<200 as Range<UInt64>)
     func roundTrips(seed: UInt64) throws {
         var random = RandomModels(seed: seed)
         let queue = try DatabaseQueue()
@@ -24,7 +24,7 @@ struct CacheColumnsTests {
         }
     }
 
-    /// - Parameter leavingOut: Takes away what other tables have.
+    /// - Parameter leavingOut: Removes the fields in other tables.
     private func expectSame<Model: CachedModel & Hashable>(
         _ model: Model, in database: Database, leavingOut: (inout Model) -> Void = { _ in }
     ) throws {
@@ -62,7 +62,7 @@ struct CacheColumnsTests {
         }
     }
 
-    @Test("A task that is cancelled while a statement of its runs is told so, and nothing else of what SQLite says")
+    @Test("A task that is cancelled during a statement gets a CancellationError, and none of SQLite's")
     func cancelled() async throws {
         let queue = try DatabaseQueue()
         let (rows, found) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -97,7 +97,7 @@ extension ChannelCounters {
         seq: 0, memberCount: 0, messageCount: 0, ordinal: 0, lastActivity: Timestamp(milliseconds: 0))
 }
 
-/// Models whose fields have any value that they may have.
+/// Models whose fields have any valid value.
 private struct RandomModels {
     private var chance: SeededChance
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Roost
 
-/// What thousands of channels and messages cost is mostly the number of statements for each.
+/// The cost of thousands of channels and messages is mostly the number of statements for each.
 @MainActor @Suite("Store: statements of a write", .timeLimit(.minutes(5)))
 struct CacheStatementTests {
     private let store: Store
@@ -37,17 +37,17 @@ struct CacheStatementTests {
         #expect(try await apply([.roleCapabilities("general", Capabilities.ByRole(permissions: [:], channelSeq: 1))]) == 1)
     }
 
-    @Test("A membership is looked up once, and the messages after it only if the channel is further on")
+    @Test("A membership is looked up once, and the messages after it only if the channel is ahead of it")
     func memberships() async throws {
         let begun = Position(cursor: 3, windowStart: 0)
         try await store.write([.channel(channel(counters(3, messages: 2))), .position(Harness.channel, begun)])
-        // The cursor, the membership that is there, the overlay, and the row.
+        // The cursor, the existing membership, the overlay, and the row.
         #expect(try await apply([.membership(membership(readSeq: 3, readCount: 0, channelSeq: 3))]) == 4)
-        // The user's own messages and what was deleted for good.
+        // The user's own messages and those deleted for good.
         #expect(try await apply([.membership(membership(readSeq: 2, readCount: 0, channelSeq: 2, userSeq: 1))]) == 6)
     }
 
-    @Test("Only the user's own messages behind a membership count, up to where the channel is followed")
+    @Test("Only the user's own messages after a membership count, up to where the channel is followed")
     func broughtUp() async throws {
         let messages = [
             message(2, "before", by: "ann"), message(3, "other"), message(4, "own", by: "ann"), message(6, "ahead", by: "ann"),
@@ -76,7 +76,7 @@ struct CacheStatementTests {
         #expect(try await statements { _ = try $0.types(of: ids) } == 1)
     }
 
-    @Test("New messages change stored counters as they change counters in memory, whatever a server has sent")
+    @Test("New messages change stored counters as they change counters in memory, whatever numbers a server has sent")
     func countersOfNewMessages() async throws {
         var expected = ChannelCounters(
             seq: 4, memberCount: 2, messageCount: 7, ordinal: 5, lastActivity: Timestamp(milliseconds: 3))
@@ -95,7 +95,7 @@ struct CacheStatementTests {
         }
     }
 
-    @Test("Older permissions don't replace newer ones, and those of the user and of all members don't touch each other")
+    @Test("Older permissions don't replace newer ones, and the user's and all members' don't affect each other")
     func capabilities() async throws {
         func stored() async throws -> Capabilities? {
             try await store.read { try $0.model("SELECT \(Capabilities.cacheColumns) FROM capabilities", []) }

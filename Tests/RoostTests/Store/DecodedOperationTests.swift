@@ -6,12 +6,12 @@ import Testing
 
 @testable import Roost
 
-/// What shows the outbox reads it again with every change of it. Each operation is decoded once.
+/// Objects that show the outbox read it again with every change. Each operation is decoded once.
 @MainActor @Suite("Store: decoded operations", .timeLimit(.minutes(5)))
 struct DecodedOperationTests {
     private typealias Content = DecodedOperations.Content
 
-    /// A chat that is never connected: what it is asked to send stays in its outbox.
+    /// A chat that is never connected: messages that it is asked to send stay in its outbox.
     private func chat() -> Chat {
         var configuration = Chat.Configuration(
             storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
@@ -23,7 +23,7 @@ struct DecodedOperationTests {
         .send(SendMessage(channel: "general", clientId: clientId, text: text))
     }
 
-    /// What an operation's row is decoded from.
+    /// The columns from which an operation's row is decoded.
     private func columns(of id: Int64, in outbox: Outbox) async throws -> DecodedOperations.Columns {
         let columns = try await outbox.read { database in
             try Row.fetchOne(
@@ -44,7 +44,7 @@ struct DecodedOperationTests {
         let item = try #require(try await outbox.items().first)
         let clientId = try #require(item.operation.sent?.clientId)
         let columns = try await columns(of: item.id, in: outbox)
-        // Whoever decodes the row again reads something else.
+        // Decoding the row again would give other content.
         outbox.decoded.keep(.success(Content(operation: sending("kept", clientId))), of: item.id, columns)
         try await general.send("second")
         try await until { list.items.map(\.text) == ["kept", "second"] }
@@ -58,7 +58,7 @@ struct DecodedOperationTests {
         try await until { list.items.map(\.text) == ["changed", "second", "third"] }
     }
 
-    @Test("Operations are counted where there may be more than were read, and else those that were read are all")
+    @Test("Operations are counted if there may be more than were read; otherwise the read ones are all")
     func count() async throws {
         let outbox = try Outbox(url: nil, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         for number in Int64(1)...3 {
@@ -72,7 +72,7 @@ struct DecodedOperationTests {
         }
     }
 
-    @Test("What is kept of operations is forgotten with them, for another file, and for others where it would be too much")
+    @Test("Decoded operations are dropped with their rows, for another file, and beyond the limit")
     func forgotten() throws {
         let decoded = DecodedOperations()
         let first = SendMessage(channel: "general", clientId: "c1", text: "first")

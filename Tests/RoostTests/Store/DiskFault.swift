@@ -4,12 +4,12 @@ import GRDB
 import Synchronization
 import Testing
 
-/// A way in which the system refuses to write a file. SQLite's own files do it, below everything that it does itself: it finds the error in a commit, say, and
-/// undoes that.
+/// A way in which the system refuses to write a file. It is injected below SQLite's own files, so SQLite finds the error in a commit, for
+/// example, and rolls it back.
 enum DiskFault: CaseIterable, Sendable {
     case full, readOnly, broken
 
-    /// What SQLite says of it.
+    /// SQLite's message for it.
     var words: String {
         switch self {
         case .full: "database or disk is full"
@@ -29,10 +29,10 @@ enum DiskFault: CaseIterable, Sendable {
     /// For the whole process: files that no fault names are left alone.
     private static let isRegistered = fault_vfs_register_as_default() == 0
 
-    /// Has databases that are opened from now on be ones that can fail.
+    /// Makes databases that are opened from now on able to fail.
     static func prepare() throws { try #require(isRegistered) }
 
-    /// Has every write of a database fail from now on, of its file and of its log.
+    /// Fails every write of a database from now on, of its file and of its log.
     func begin(_ database: URL) throws -> Failing {
         try Self.prepare()
         // The directory's name is the test's own.
@@ -50,7 +50,7 @@ enum DiskFault: CaseIterable, Sendable {
 
         fileprivate init(faults: [Int32]) { self.faults = Mutex(faults) }
 
-        /// Has the database be written again. Another test may have the faults' numbers afterwards, so these are ended once.
+        /// Makes the database writable again. Another test may get the fault's numbers afterwards, so each fault is ended once.
         ///
         /// - Returns: How many writes have failed; 0 if it was ended before.
         @discardableResult

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Roost
 
-/// A write of the cache that fails beside one of the outbox: what is told of the outbox is in its file all the same.
+/// A write of the cache that fails together with one of the outbox: what is reported of the outbox is still in its file.
 @MainActor @Suite("Store: writes of the cache that fail", .timeLimit(.minutes(5)))
 struct FailedCacheWriteTests {
     private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
@@ -34,7 +34,7 @@ struct FailedCacheWriteTests {
         try await chat.driver.files().outbox.items().map { type(of: $0.operation.operation).name }
     }
 
-    @Test("What the user gives up is gone from the file, though what is shown of it couldn't be taken back in the same batch")
+    @Test("An operation that the user gives up is gone from the file, though its overlay couldn't be removed in the same batch")
     func discarded() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -50,7 +50,7 @@ struct FailedCacheWriteTests {
         await chat.disconnect()
     }
 
-    @Test("An operation that takes the place of another one is alone in the file when its caller is told that it is kept")
+    @Test("An operation that replaces another one is alone in the file when its caller is told that it is kept")
     func superseded() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -65,7 +65,7 @@ struct FailedCacheWriteTests {
         await chat.disconnect()
     }
 
-    @Test("Whoever waits for a message isn't told that it was discarded while the file still has it")
+    @Test("A wait for a message doesn't end as discarded while the file still has the message")
     func notDiscarded() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -76,7 +76,7 @@ struct FailedCacheWriteTests {
         await chat.driver.request(.discard(.message(MessageKey(channel: "general", clientId: "c1"))))
         await chat.driver.rest()
         try await queue.write { try $0.execute(sql: "DROP TRIGGER refused") }
-        // It goes on, and so does whoever waits for it.
+        // The message remains, and so does the wait for it.
         try await chat.connect()
         #expect(try await sending.value.content.text == "hi")
         await chat.disconnect()
@@ -99,7 +99,7 @@ struct FailedCacheWriteTests {
     }
 
     @Test(
-        "SB-04 A message of an ephemeral channel whose row couldn't be stored isn't sent twice, whether its answer or its event came first",
+        "SB-04 A message of an ephemeral channel whose row couldn't be stored isn't sent twice, whether its answer or its event is first",
         arguments: [true, false])
     func ephemeral(isAnswered: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -124,7 +124,7 @@ struct FailedCacheWriteTests {
         try await until { if case .waiting = chat.connection.status { true } else { false } }
         try await queue.write { try $0.execute(sql: "DROP TRIGGER refused") }
         try await chat.connect()
-        // What is asked for next in the channel is sent behind what is still there.
+        // The next operation in the channel is sent after those that remain.
         try await chat.channel("general").hide()
         try await until { await server.operations().contains("channel.hide") }
         #expect(await server.operations().count { $0 == "message.send" } == 1)
@@ -132,7 +132,7 @@ struct FailedCacheWriteTests {
     }
 
     @Test(
-        "ST-10 I6 nothing stays of a channel that a non-member has watched, though the store couldn't be written when the watch ended"
+        "ST-10 I6 nothing remains of a channel that a non-member has watched, though the store couldn't be written when the watch ended"
     )
     func visited() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -149,7 +149,7 @@ struct FailedCacheWriteTests {
         let store = try await chat.driver.files().store
         #expect(try await store.read { try $0.cursor(of: "general") } == 3)
         let queue = try await refuse("DELETE ON positions")
-        // The connection goes with the store.
+        // The connection ends with the store.
         try? await channel.unwatch()
         try await until { if case .waiting = chat.connection.status { true } else { false } }
         #expect(try await store.read { try $0.cursor(of: "general") } == 3)
@@ -161,7 +161,7 @@ struct FailedCacheWriteTests {
 }
 
 extension SyncDriver {
-    /// Takes in an operation in one batch with a write of the cache.
+    /// Enqueues an operation in one batch with a write of the cache.
     fileprivate func enqueue(_ operation: OutboxOperation, besideWriting writes: [StoreWrite]) async throws {
         _ = try await prepare()
         let outputs = machine?.handle(.enqueue(1 << 40, operation, id: .random(in: 1...Int64.max), at: environment.now())) ?? []

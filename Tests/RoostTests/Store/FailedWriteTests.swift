@@ -7,7 +7,7 @@ import Testing
 
 @testable import Roost
 
-/// A write of the files that fails, and what goes on without it.
+/// A write of the files that fails, and what continues without it.
 @MainActor @Suite("Store: writes that fail", .timeLimit(.minutes(5)))
 struct FailedWriteTests {
     private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
@@ -42,7 +42,7 @@ struct FailedWriteTests {
         return queue
     }
 
-    /// A chat that keeps every message but `big`, and none until the work ends, because the outbox is being read.
+    /// A chat that keeps every message except `big`, and none until the work ends, because the outbox is being read.
     private func busyChat() async throws -> (chat: Chat, work: BusyWork, reading: Task<Void, any Error>) {
         let chat = chat()
         let outbox = try await chat.driver.prepare().outbox
@@ -53,28 +53,28 @@ struct FailedWriteTests {
         return (chat, work, reading)
     }
 
-    /// Has a message kept whose text is its id as well.
+    /// Enqueues a message whose text is its id as well.
     private func send(_ text: String, by driver: SyncDriver) -> Task<Void, any Error> {
         let message = SendMessage(channel: "general", clientId: ClientID(text), text: text)
         return Task { try await driver.enqueue(.send(message)) }
     }
 
-    /// Waits until a message is being written. What comes then isn't written together with it.
+    /// Waits until a message is being written. Later ones aren't written together with it.
     private func waitUntilWriting(_ driver: SyncDriver) async throws {
         try await until { await !driver.replies.isEmpty }
         try await until { await driver.inputs.isEmpty }
     }
 
-    @Test("Of operations that are written together, none is kept after one that can't be: whoever is told so may ask again")
+    @Test("Of operations that are written together, none is kept after one that can't be: each caller is refused and may retry")
     func together() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (chat, work, reading) = try await busyChat()
         defer { work.end() }
         let driver = chat.driver
-        // The first is being written while the others come, and these are written together.
+        // The first is being written when the others arrive, and these are written together.
         let first = send("first", by: driver)
         try await waitUntilWriting(driver)
-        // The second is the first once more, which isn't in the file yet.
+        // The second repeats the first of them, which isn't in the file yet.
         let others = ["big", "big", "small"].map { send($0, by: driver) }
         try await until { await driver.inputs.count { if case .enqueue = $0 { true } else { false } } == 3 }
         work.end()
@@ -87,7 +87,7 @@ struct FailedWriteTests {
         #expect(try await driver.files().outbox.items().compactMap { $0.operation.sent?.content.text } == ["first"])
     }
 
-    @Test("What comes while an operation can't be written is kept all the same")
+    @Test("Operations that arrive while another one can't be written are kept")
     func meanwhile() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (chat, work, reading) = try await busyChat()
@@ -106,7 +106,7 @@ struct FailedWriteTests {
         await chat.disconnect()
     }
 
-    @Test("Whoever deletes a message on its way, or gives it up, isn't told that it is gone while the file still has it")
+    @Test("The deletion or discarding of an unsent message doesn't succeed while the file still has the message")
     func notRemoved() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -126,7 +126,7 @@ struct FailedWriteTests {
         await chat.disconnect()
     }
 
-    /// Waits for the first problem, which is that of the outbox.
+    /// Waits for the first problem, which is the outbox's.
     private func waitUntilOutboxNotWritten() async {
         for await problem in problems.stream {
             #expect(problem.kind == .outboxNotWritten)
@@ -134,7 +134,7 @@ struct FailedWriteTests {
         }
     }
 
-    @Test("What the file can't remove when it is answered is removed with the next write, and not sent again meanwhile")
+    @Test("An answered operation that the file can't remove is removed with the next write, and not sent again meanwhile")
     func removedLater() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let server = ScriptedServer { _ in .result(Done()) }
@@ -152,7 +152,7 @@ struct FailedWriteTests {
         await chat.disconnect()
     }
 
-    @Test("What is answered, and couldn't be removed from the file, keeps nobody from logging out", arguments: [true, false])
+    @Test("An answered operation that couldn't be removed from the file doesn't prevent a log-out", arguments: [true, false])
     func removedByLogOut(isStillFull: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(ScriptedServer { _ in .result(Done()) })
@@ -165,7 +165,7 @@ struct FailedWriteTests {
         #expect(!FileManager.default.fileExists(atPath: folder.path))
     }
 
-    @Test("Whoever logs out while the outbox can't be read is told that it is unavailable, and can do so without")
+    @Test("A log-out while the outbox can't be read fails as unavailable, and works with the discarding option")
     func unreadableByLogOut() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -178,7 +178,7 @@ struct FailedWriteTests {
         #expect(!FileManager.default.fileExists(atPath: folder.path))
     }
 
-    /// A chat whose message was edited on its way, and answered while its outbox can't remove anything.
+    /// A chat whose message was edited in flight, and answered while its outbox can't remove anything.
     private func editedAndAnswered(
         _ answer: ScriptedServer.Answer
     ) async throws -> (server: ScriptedServer, chat: Chat, outbox: DatabaseQueue) {
@@ -203,11 +203,11 @@ struct FailedWriteTests {
         return (server, chat, outbox)
     }
 
-    @Test("An edit behind a message whose answer can't be written is one of the message that the server has")
+    @Test("An edit after a message whose answer can't be written is sent for the message that the server has")
     func answeredWithEdit() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (server, chat, outbox) = try await editedAndAnswered(.result(message(4, "a", by: "ann", clientId: "c1")))
-        // Somebody waits for this one, so that the client goes on from what the file has.
+        // A caller waits for this one, so the client continues from the contents of the file.
         await #expect(throws: RoostError.self) { try await chat.channel("other").hide() }
         try await outbox.write { try $0.execute(sql: "DROP TRIGGER refused") }
         try await until { await server.operations().contains("message.edit") }
@@ -219,7 +219,7 @@ struct FailedWriteTests {
         await chat.disconnect()
     }
 
-    @Test("A message on its way that is refused while the outbox can't be written keeps the edit that was made of it")
+    @Test("A message in flight that is refused while the outbox can't be written keeps the edit that was made of it")
     func refusedWithEdit() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (server, chat, outbox) = try await editedAndAnswered(.error(RoostError(.notPermitted, "No.")))
@@ -233,7 +233,7 @@ struct FailedWriteTests {
         await chat.disconnect()
     }
 
-    @Test("An operation of which the file can't say that it may be sent isn't sent, and is once the file can")
+    @Test("An operation isn't sent until the file can note that it may be sent")
     func notNoted() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let server = ScriptedServer { _ in .result(Done()) }
@@ -250,7 +250,7 @@ struct FailedWriteTests {
         await chat.disconnect()
     }
 
-    /// A file that refuses writes until that was told.
+    /// A file that refuses writes until the problem was reported.
     private final class Refusing: Sendable {
         private let file = Mutex<DatabaseQueue?>(nil)
         func begin(_ queue: DatabaseQueue) { file.withLock { $0 = queue } }
@@ -285,7 +285,7 @@ struct FailedWriteTests {
         try await chat.channel("general").hide()
         try await until { await server.operations().contains("channel.hide") }
         refusing.begin(try await refuse("DELETE ON operations", in: "outbox.sqlite"))
-        // While something else is being written, a message comes, and the answer that is to be removed with what is written for it.
+        // During another write, a message arrives, and the answer whose removal is written together with it.
         let outbox = try await driver.files().outbox
         let work = BusyWork()
         defer { work.end() }
@@ -312,8 +312,7 @@ struct FailedWriteTests {
     }
 
     @Test(
-        "The server that was met, and that what was asked for before is for it, are written with the next write if they can't be at once"
-    )
+        "If the met server, and that earlier operations are for it, can't be written at once, they are written with the next write")
     func serverNotNoted() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(ScriptedServer { _ in .nothing })
@@ -331,7 +330,7 @@ struct FailedWriteTests {
         await chat.disconnect()
     }
 
-    @Test("Lists are told when the start takes back what an earlier process had shown of the outbox")
+    @Test("Lists are notified when the start removes overlays that an earlier process had left")
     func staleOverlay() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         do {
@@ -355,7 +354,7 @@ struct FailedWriteTests {
         try await outbox.apply(outbox.items().map { .remove($0.id, of: $0.channel) })
     }
 
-    @Test("What is shown of the outbox and can't be written at the start is a reason to wait, and not to give up")
+    @Test("Overlays of the outbox that can't be written at the start are a reason to wait, and not to give up")
     func overlays() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         do {
@@ -377,7 +376,7 @@ struct FailedWriteTests {
         await chat.disconnect()
     }
 
-    @Test("A list whose opening can't be noted shows its messages all the same")
+    @Test("A list whose opening can't be recorded still shows its messages")
     func opening() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()

@@ -11,7 +11,7 @@ struct FileTests {
     private let folder = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
     private let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
-    @Test("A damaged cache and a damaged outbox are set aside and begun anew")
+    @Test("A damaged cache and a damaged outbox are set aside and replaced")
     func damaged() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -37,7 +37,7 @@ struct FileTests {
             for file in [cache, outbox] { try Data().write(to: URL(filePath: file.path + "-wal")) }
             let (store, operations) = try (Store(url: cache, user: "ann", logger: logger), Outbox(url: outbox, logger: logger))
             _ = try await (store.savedState(), operations.items())
-            // A connection that is merely released may be closed only after the next bytes were written, and writes over them.
+            // A connection that is merely released may be closed only after the next bytes were written, and overwrite them.
             try await store.letGo()
             try await operations.letGo()
         }
@@ -76,7 +76,7 @@ struct FileTests {
         }
     }
 
-    /// Opens an outbox four times, each on a thread of its own.
+    /// Opens an outbox four times, each on its own thread.
     private func openAtOnce(_ file: URL) async throws -> [Outbox] {
         let logger = logger
         return try await withThrowingTaskGroup(of: Outbox.self) { group in
@@ -89,7 +89,7 @@ struct FileTests {
         }
     }
 
-    @Test("The outbox of the former version keeps its messages, in order, with their refusals; they may have been sent")
+    @Test("The outbox of the previous version keeps its messages, in order, with their refusals; they may have been sent")
     func formerOutbox() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -127,7 +127,7 @@ struct FileTests {
         #expect(items.map(\.createdAt.milliseconds) == [5, 6] && items.allSatisfy { $0.firstSentAt == $0.createdAt })
     }
 
-    @Test("R08 In a file that was deleted while it is open, an operation is taken back whatever its row says of its being sent")
+    @Test("R08 In a file that was deleted while open, an operation is taken back whatever its row says of its being sent")
     func takenBackAfterDeletion() async throws {
         let outbox = try Outbox(url: folder.appending(component: "outbox.sqlite"), logger: logger)
         let operation = OutboxOperation.send(SendMessage(channel: "general", clientId: "c1", text: "one"))
@@ -158,7 +158,7 @@ struct FileTests {
         #expect(try await Store(url: cache, user: "ann", logger: logger).savedState() == SavedState())
     }
 
-    @Test("A cache of an older schema is dropped, and the client starts afresh")
+    @Test("A cache of an older schema is dropped, and the client starts over")
     func older() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -183,7 +183,7 @@ struct FileTests {
         #expect(try await store.read { try ChannelQuery().places(in: $0).map(\.id) } == ["general"])
     }
 
-    @Test("A cache that names permissions otherwise is dropped, and the client starts afresh")
+    @Test("A cache with other names of permissions is dropped, and the client starts over")
     func otherPermissions() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let cache = folder.appending(component: "cache.sqlite")
@@ -209,12 +209,12 @@ struct FileTests {
         ]
         .compactMap { user, url in URL(string: url).map { SyncFiles.folderName(of: UserID(user), at: $0).lowercased() } }
         #expect(Set(names).count == 4)
-        // Several servers of one host have paths of their own. Without, or with the usual one, a folder is named as ever.
+        // Several servers of one host have their own paths. Without a path, or with the usual one, a folder has its usual name.
         let paths = ["", "/", "/v1/socket", "/a/v1/socket", "/b/v1/socket"].compactMap { path in
             URL(string: "https://a.example\(path)").map { SyncFiles.folderName(of: "ann", at: $0) }
         }
         #expect(Set(paths).count == 3 && Set(paths.prefix(3)) == ["ann-8fed2f5e76728575"])
-        // A server that gets a certificate keeps its folder: the outbox is there.
+        // A server that gets a certificate keeps its folder, with the outbox.
         let schemes = ["http", "https", "ws", "wss"].compactMap { scheme in
             URL(string: "\(scheme)://a.example:8080").map { SyncFiles.folderName(of: "ann", at: $0) }
         }
@@ -224,7 +224,7 @@ struct FileTests {
 }
 
 extension Outbox {
-    /// SQLite's own word for how it commits: 2 is FULL.
+    /// How SQLite commits, in its own terms: 2 is FULL.
     fileprivate func synchronous() async throws -> Int? {
         try await read { try Int.fetchOne($0, sql: "PRAGMA synchronous") }
     }

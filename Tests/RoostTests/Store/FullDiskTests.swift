@@ -6,7 +6,7 @@ import Testing
 
 @testable import Roost
 
-/// Files that the system doesn't let be written: at opening, while sending, when an answer comes, and while what was missed is fetched.
+/// Files that the system refuses to write: at opening, while sending, at an answer, and while missed events are fetched.
 @MainActor @Suite("Store: a disk that is full, read-only or broken", .serialized, .timeLimit(.minutes(5)))
 struct FullDiskTests {
     private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
@@ -27,7 +27,7 @@ struct FullDiskTests {
         return Chat(url: url, user: "ann", configuration: configuration) { "token" }
     }
 
-    /// Waits for what the app is told next.
+    /// Waits for the next problem reported to the app.
     private func expectProblem(_ kind: StorageProblem.Kind, _ fault: DiskFault) async {
         for await problem in problems.stream {
             #expect(problem.kind == kind && problem.message.contains(fault.words))
@@ -57,7 +57,7 @@ struct FullDiskTests {
     // MARK: Opening
 
     @Test(
-        "An outbox that can't be made is said so, in words, by every call and the status, and is made once it can be",
+        "An outbox that can't be made is reported with its reason by every call and the status, and is made once it can be",
         arguments: DiskFault.allCases)
     func outboxNotMade(fault: DiskFault) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -85,7 +85,7 @@ struct FullDiskTests {
     }
 
     @Test(
-        "What was kept is shown where the outbox can't be written at the start, isn't sent under a name that isn't in the file, and is sent once it can be",
+        "If the outbox can't be written at the start, kept operations are shown, aren't sent under a name missing from the file, and are sent once it can be",
         arguments: DiskFault.allCases)
     func outboxOpened(fault: DiskFault) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -108,7 +108,9 @@ struct FullDiskTests {
         await chat.disconnect()
     }
 
-    @Test("A cache that can't be made is in memory, the app is told, and the next start makes it", arguments: DiskFault.allCases)
+    @Test(
+        "A cache that can't be made is in memory, the app is notified, and the next start makes it",
+        arguments: DiskFault.allCases)
     func cacheNotMade(fault: DiskFault) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         do {
@@ -131,7 +133,7 @@ struct FullDiskTests {
     // MARK: While it is open
 
     @Test(
-        "An answer that the outbox can't take note of is told of; its operation isn't sent again, and is removed with the next write",
+        "An answer that the outbox can't record is reported; its operation isn't sent again, and is removed with the next write",
         arguments: DiskFault.allCases)
     func answered(fault: DiskFault) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -157,7 +159,7 @@ struct FullDiskTests {
     }
 
     @Test(
-        "While what was missed can't be stored, the connection says why it waits; what is sent meanwhile is kept, and all of it is there once there is room",
+        "While missed events can't be stored, the connection says why it waits; messages sent meanwhile are kept, and all of it arrives once there is room",
         arguments: DiskFault.allCases)
     func missed(fault: DiskFault) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -179,7 +181,7 @@ struct FullDiskTests {
     }
 
     @Test(
-        "A message that was sent and can't be stored stays in the outbox until it is, and is shown once",
+        "A message that was sent and can't be stored stays in the outbox until it can, and is shown once",
         arguments: DiskFault.allCases)
     func arrived(fault: DiskFault) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -198,7 +200,7 @@ struct FullDiskTests {
     }
 
     @Test(
-        "Where neither file can be written, a message isn't taken; once they can be, the chat goes on",
+        "If neither file can be written, a message is refused; once they can be, the chat continues",
         arguments: DiskFault.allCases)
     func neither(fault: DiskFault) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }

@@ -3,9 +3,9 @@ import Testing
 
 @testable import Roost
 
-@Suite("Store: files that are let go of while they are used", .timeLimit(.minutes(5)))
+@Suite("Store: files that are released while in use", .timeLimit(.minutes(5)))
 struct LeaseTests {
-    @Test("A database that is replaced is handed over once nobody uses it any more, and who comes later gets the new one")
+    @Test("A database that is replaced is handed over once it is no longer in use, and later users get the new one")
     func replaces() async throws {
         let leases = Leases("old")
         let (entered, enter) = AsyncStream<Void>.makeStream()

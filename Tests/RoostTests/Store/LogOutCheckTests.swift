@@ -8,7 +8,7 @@ import Testing
 
 @testable import Roost
 
-/// What a chat asks for and is asked for while it is about to end.
+/// The requests of and to a chat that is about to end.
 @MainActor @Suite("Store: about to log out", .timeLimit(.minutes(5)))
 struct LogOutCheckTests {
     private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
@@ -21,13 +21,13 @@ struct LogOutCheckTests {
     }
 
     @Test(
-        "What is asked for while it is found out whether the user can log out waits for that, and is done or refused then",
+        "A request during the check whether the user can log out waits for it, and is then carried out or refused",
         arguments: [true, false])
     func asked(isUnsent: Bool) async throws {
         let chat = Chat(url: url, user: "ann", configuration: configuration(.inMemory)) { "token" }
         if isUnsent { try await chat.channel("general").send("unsent") }
         let outbox = try await chat.driver.files().outbox
-        // The outbox is busy: nobody can count what is in it.
+        // The outbox is busy: its contents can't be counted.
         let (isRead, isFree) = (AsyncStream.makeStream(of: Void.self), DispatchSemaphore(value: 0))
         let reading = Task.detached {
             try await outbox.read { _ in
@@ -59,7 +59,7 @@ struct LogOutCheckTests {
         let channel = chat.channel("general")
         try await channel.loaded()
         let store = try await chat.driver.prepare().store
-        // The store is busy: nobody can look up how far the channel is read.
+        // The store is busy: how far the channel is read can't be looked up.
         let (isRead, isFree) = (AsyncStream.makeStream(of: Void.self), DispatchSemaphore(value: 0))
         let reading = Task.detached {
             try await store.read { _ in
@@ -88,7 +88,7 @@ struct LogOutCheckTests {
         for await _ in chat.channel("general").signals {}
     }
 
-    @Test("A store that can't be read is told as such by marking all channels as read")
+    @Test("An unreadable store is reported as such by marking all channels as read")
     func unreadable() async throws {
         let chat = Chat(url: url, user: "ann", configuration: configuration(.inMemory)) { "token" }
         try await chat.driver.prepare().store.change { try $0.execute(sql: "DROP TABLE memberships") }
@@ -109,7 +109,7 @@ struct LogOutCheckTests {
         let (answered, answer) = AsyncStream.makeStream(of: Void.self)
         var chat: Chat? = Chat(url: url, user: "ann", configuration: configuration(storage)) {
             provider.isAsked.store(true, ordering: .relaxed)
-            // It ignores that it is cancelled.
+            // It ignores its cancellation.
             await withTaskCancellationHandler {
                 await Task.detached { for await _ in answered {} }.value
             } onCancel: {

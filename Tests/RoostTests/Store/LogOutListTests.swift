@@ -5,7 +5,7 @@ import Testing
 
 @testable import Roost
 
-/// What is shown once a user has logged out: nothing of theirs may stay on the screen.
+/// The screen after a log-out: nothing of the user's may stay on it.
 @MainActor @Suite("Store: lists after logging out", .timeLimit(.minutes(5)))
 struct LogOutListTests {
     private nonisolated static let time = Timestamp(milliseconds: 0)
@@ -15,7 +15,7 @@ struct LogOutListTests {
     private nonisolated static let entry = MemberEntry(
         member: Member(userId: "bob", role: .member, state: .member, joinedAt: time, joinedSeq: 1, changeSeq: 1), isOnline: true)
 
-    /// Answers the questions of all lists that only the server can make.
+    /// Answers the requests of all lists that only the server can fill.
     nonisolated static func answer(to call: ScriptedServer.Call) -> ScriptedServer.Answer {
         switch call.operation {
         case "channel.query": .result(Page(items: [view], nextCursor: "more"))
@@ -32,7 +32,7 @@ struct LogOutListTests {
         }
     }
 
-    /// The lists that only the server can make.
+    /// The lists that only the server can fill.
     private struct Lists {
         let (members, search): (MemberList, MemberList)
         let (watchers, receipts, presence): (WatcherList, LiveReceipts, LivePresence)
@@ -54,7 +54,7 @@ struct LogOutListTests {
             try await channels.loaded()
         }
 
-        /// How much each of them shows.
+        /// The number of items of each of them.
         @MainActor var counts: [Int] {
             [
                 members.items.count, search.items.count, watchers.items.count, watchers.watcherCount, receipts.positions.count,
@@ -75,7 +75,7 @@ struct LogOutListTests {
         return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
     }
 
-    @Test("Lists that come from the server are empty and loaded after a log-out, as those of the store are, and stay so")
+    @Test("Lists from the server are empty and loaded after a log-out, as those from the store are, and stay so")
     func empty() async throws {
         let server = ScriptedServer { Self.answer(to: $0) }
         let chat = chat(server)
@@ -90,7 +90,7 @@ struct LogOutListTests {
         try await until { lists.counts.allSatisfy { $0 == 0 } }
         #expect(updates.last?.removed == [0] && updates.last?.items.isEmpty == true)
         token.invalidate()
-        // What the server had told before, and what was about to be asked, changes nothing any more.
+        // Earlier signals and pending requests change nothing now.
         chat.driver.signals.send(
             .signal(
                 Signal(
@@ -104,17 +104,17 @@ struct LogOutListTests {
         try await lists.watchers.loadMore()
         try await lists.channels.loadMore()
 
-        // A list that is made now says the same.
+        // A list that is made now shows the same.
         let late = Lists(of: chat)
         try await late.loaded()
         #expect(late.counts.allSatisfy { $0 == 0 } && late.phases.allSatisfy { $0 == .loaded })
-        // What is asked for anew is refused, as calls are.
+        // New requests are refused, as calls are.
         late.channels.query = ChannelQuery(membership: .notMember)
         let error = await #expect(throws: RoostError.self) { try await late.channels.loaded() }
         #expect(error?.code == .unauthenticated)
     }
 
-    @Test("A list whose answer is on its way when the user logs out is empty and loaded too, and nobody waits for it")
+    @Test("A list whose answer is in flight when the user logs out is empty and loaded too, and no wait for it is left")
     func underWay() async throws {
         let server = ScriptedServer { _ in .nothing }
         let chat = chat(server)
@@ -125,11 +125,11 @@ struct LogOutListTests {
         try await chat.logOut()
         try await until { lists.phases.allSatisfy { $0 == .loaded } }
         #expect(lists.counts.allSatisfy { $0 == 0 })
-        // It may have been told of the end of the connection, or of the session, before.
+        // It may have been notified of the end of the connection, or of the session, before.
         _ = await waiting.result
     }
 
-    @Test("A list whose query a limit refuses shows nothing of the one before once the user has logged out")
+    @Test("A list whose query a limit refuses shows nothing of the previous one once the user has logged out")
     func refusedQuery() async throws {
         let chat = chat(ScriptedServer { Self.answer(to: $0) })
         try await chat.connect()
@@ -142,7 +142,7 @@ struct LogOutListTests {
         #expect(!list.hasMore)
     }
 
-    @Test("What is left of the outbox when it is discarded isn't shown after the log-out, nor where a list of messages began")
+    @Test("The rest of a discarded outbox isn't shown after the log-out, nor where a list of messages began")
     func ownMessages() async throws {
         let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: directory) }

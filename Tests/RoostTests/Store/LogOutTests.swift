@@ -21,7 +21,7 @@ struct LogOutTests {
     }
 
     @Test(
-        "Logging out deletes the files and empties what is shown; the chat is over, and another begins with nothing",
+        "Logging out deletes the files and empties what is shown; the chat is over, and another one starts with nothing",
         arguments: [true, false])
     func files(isInMemory: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -46,7 +46,7 @@ struct LogOutTests {
             let error = await #expect(throws: RoostError.self) { try await call() }
             #expect(error?.code == .unauthenticated)
         }
-        // Again, and what else an app may still do.
+        // Again, and whatever else an app may still do.
         try await chat.logOut()
         await chat.disconnect()
         #expect(!isThere)
@@ -59,7 +59,7 @@ struct LogOutTests {
     }
 
     @Test(
-        "Messages that haven't arrived keep their user from logging out, who goes on, unless they are to be discarded",
+        "Unsent messages prevent a log-out, after which the user continues, unless they are to be discarded",
         arguments: [true, false])
     func unsent(isDiscarding: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -79,7 +79,7 @@ struct LogOutTests {
         #expect(!isThere)
     }
 
-    @Test("Whoever waits while the user logs out is told, and isn't left waiting")
+    @Test("Waits that are pending at a log-out end with an error")
     func waiting() async throws {
         let chat = chat(.inMemory, ScriptedServer { _ in .nothing })
         try await chat.connect()
@@ -94,7 +94,7 @@ struct LogOutTests {
         #expect(unsent?.code == .unauthenticated)
     }
 
-    @Test("While another chat has the files, or another process, nobody logs out, and nothing changes")
+    @Test("While another chat or another process has the files, a log-out is refused, and nothing changes")
     func shared() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -108,7 +108,7 @@ struct LogOutTests {
         other = nil
         // The other's last references go with tasks that are ending.
         try await until { try await !chat.driver.files().isShared }
-        // The other has fetched everything afresh, so that this one had to begin with what is stored, and may be sending once more.
+        // The other one has fetched everything again, so this one had to start from what is stored, and may be sending again.
         try await until { try await chat.driver.files().outbox.count() == 0 }
         try await chat.logOut()
         #expect(!isThere)
@@ -124,7 +124,7 @@ struct LogOutTests {
     }
 
     @Test(
-        "While another process can add to what isn't sent it isn't counted; who can't log out then leaves the files as free as before"
+        "While another process can add unsent operations they aren't counted; a refused log-out then leaves the files as free as before"
     )
     func extensionAtWork() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -138,7 +138,7 @@ struct LogOutTests {
         await #expect(throws: UnsentOperations(count: 1)) { try await chat.logOut() }
         close(try #require(try takeLock(of: folder)))
 
-        // Back in the foreground, another process has them still.
+        // Back in the foreground, another process still has them.
         let other = try #require(try takeLock(of: folder))
         await chat.driver.take(.foreground)
         close(other)
@@ -148,7 +148,7 @@ struct LogOutTests {
         #expect(!isThere)
     }
 
-    @Test("The files of a user whose chat isn't open are deleted by name, and nobody else's")
+    @Test("The files of a user whose chat isn't open are deleted by name, and no other user's")
     func erase() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         var chat: Chat? = chat()
@@ -168,7 +168,7 @@ struct LogOutTests {
         try await Chat.erase("ann", at: url, in: storage)
     }
 
-    @Test("A user whose folder the app has deleted itself logs out, and begins anew; each time it was an error")
+    @Test("A user whose folder the app has deleted itself logs out, and starts with nothing, each time")
     func deletedByApp() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -184,14 +184,14 @@ struct LogOutTests {
         #expect(!isThere)
     }
 
-    @Test("A folder that was deleted and made again is locked anew, and the former lock has nothing to do with it")
+    @Test("A folder that was deleted and made again gets a new lock, independent of the former one")
     func madeAgain() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let first = try FolderLock(folder)
         let folder = folder
         try await first.deleteFolder {
-            // Whoever comes meanwhile would have files that vanish.
+            // A new chat would have files that vanish.
             let error = #expect(throws: RoostError.self) { try FolderLock(folder) }
             #expect(error?.message.contains("is deleting") == true)
         }
@@ -199,7 +199,7 @@ struct LogOutTests {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let second = try FolderLock(folder)
         #expect(try takeLock(of: folder) == nil)
-        // What has gone already holds nothing.
+        // A released one holds nothing.
         try await first.deleteFolder()
         #expect(isThere && !second.isShared)
     }
@@ -217,14 +217,14 @@ struct LogOutTests {
         close(try #require(try takeLock(of: folder)))
         try second?.takeBack()
         #expect(try takeLock(of: folder) == nil)
-        // What is gone needs it no more.
+        // A released one no longer needs it.
         second = nil
         close(try #require(try takeLock(of: folder)))
         try first.takeBack()
         #expect(try takeLock(of: folder) == nil)
     }
 
-    @Test("A folder that another process made where one was deleted isn't taken for it, nor deleted with it")
+    @Test("A folder that another process made in the place of a deleted one isn't taken for it, nor deleted with it")
     func anothersFolder() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

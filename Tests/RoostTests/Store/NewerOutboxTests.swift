@@ -6,7 +6,7 @@ import Testing
 
 @testable import Roost
 
-/// An app that goes back to a former version, and to the newer one again: what `send` returned for is sent.
+/// An app that goes back to a former version, and to the newer one again: operations for which `send` returned are sent.
 @Suite("Store: outboxes of a newer version", .timeLimit(.minutes(5)))
 struct NewerOutboxTests {
     private static let url = URL(filePath: "/")
@@ -16,7 +16,8 @@ struct NewerOutboxTests {
 
     private var file: URL { folder.appending(component: "outbox.sqlite") }
 
-    /// Opens the outbox, and closes it after use. Merely released it may be closed only after another file has its name, and takes that one's log with it.
+    /// Opens the outbox, and closes it after use. If merely released it may be closed only after another file has its name, and take that
+    /// file's log along.
     @discardableResult
     private func opened<Value>(_ use: (Outbox) async throws -> Value) async throws -> Value {
         let outbox = try Outbox(url: file, logger: logger)
@@ -35,7 +36,7 @@ struct NewerOutboxTests {
         .send(SendMessage(channel: "general", clientId: ClientID(text), text: text))
     }
 
-    /// Puts operations into the outbox, and makes it one of a version that has a step more.
+    /// Puts operations into the outbox, and makes it one of a version with an additional step.
     private func leave(_ items: [OutboxItem], step: String) async throws {
         try await opened { try await $0.apply(items.map { .put($0) } + [.server("server")]) }
         try await steps { try $0.execute(sql: "INSERT INTO grdb_migrations (identifier) VALUES (?)", arguments: [step]) }
@@ -47,7 +48,7 @@ struct NewerOutboxTests {
         try queue.close()
     }
 
-    /// Logs a user out whose outbox this is. What is left of it is free for the next chat afterwards.
+    /// Logs a user out whose outbox this is. Any rest of it is free for the next chat afterwards.
     private func logOut(discardingUnsent: Bool = false) async throws {
         let outcome: Result<Void, any Error>
         do {
@@ -74,7 +75,7 @@ struct NewerOutboxTests {
             .filter { !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm") }.sorted()
     }
 
-    /// The version that knows the step: what it set aside has nothing that isn't known any more.
+    /// The version that knows the step: the file that it set aside contains nothing unknown now.
     private func learn(_ step: String, in name: String) async throws {
         try await steps(in: folder.appending(component: name)) {
             try $0.execute(sql: "DELETE FROM grdb_migrations WHERE identifier = ?", arguments: [step])
@@ -82,7 +83,7 @@ struct NewerOutboxTests {
     }
 
     @Test(
-        "R08 I4 what a newer version left is taken over by one that knows it, before what came later, in its order and with its keys"
+        "R08 I4 a newer version's operations are taken over by a version that knows it, before later ones, in order and with their keys"
     )
     func takenOver() async throws {
         defer { try? FileManager.default.removeItem(at: folder.deletingLastPathComponent()) }
@@ -92,7 +93,7 @@ struct NewerOutboxTests {
         try await leave([hide, refused, item(-9, 22, message("newer"))], step: "98")
         try await opened { try await $0.apply([.put(item(1, 1, message("between"))), .put(item(2, 2, message("after")))]) }
         #expect(try newer() == ["outbox.sqlite.newer-1"])
-        // Still not known, it stays.
+        // Still unknown, it stays.
         #expect(try await opened { try await $0.items() }.map(\.id) == [1, 2])
         #expect(try newer() == ["outbox.sqlite.newer-1"])
 
@@ -104,12 +105,12 @@ struct NewerOutboxTests {
         #expect(saved.items.map(\.number) == saved.items.map(\.number).sorted() && saved.lastNumber == saved.items.last?.number)
         #expect(saved.items[0].key == hide.key && hide.key != nil)
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).allSatisfy { !$0.contains(".newer-") })
-        // Once.
+        // Only once.
         try await opened { try await $0.apply(saved.items.map { .done($0.id, of: $0.channel) }) }
         #expect(try await opened { try await $0.items() } == [])
     }
 
-    @Test("R08 of several that were set aside each is taken over, those first that were set aside first; a damaged one stays")
+    @Test("R08 of several files set aside each is taken over, in the order in which they were set aside; a damaged one stays")
     func several() async throws {
         defer { try? FileManager.default.removeItem(at: folder.deletingLastPathComponent()) }
         for number in 1...3 as ClosedRange<Int64> {
@@ -127,16 +128,14 @@ struct NewerOutboxTests {
         #expect(try newer() == [names[1]])
     }
 
-    @Test(
-        "R08 who logs out isn't rid of what a newer version kept without a word; what is damaged nobody sends, and it doesn't count"
-    )
+    @Test("R08 a log-out doesn't silently drop what a newer version kept; damaged files are never sent, and don't count")
     func loggedOut() async throws {
         defer { try? FileManager.default.removeItem(at: folder.deletingLastPathComponent()) }
         let isThere = { FileManager.default.fileExists(atPath: folder.path) }
         try await leave([item(1, 1, message("a")), item(2, 2, message("b"))], step: "98")
         try await opened { try await $0.apply([.put(item(3, 3, message("c")))]) }
         await #expect(throws: UnsentOperations(count: 3)) { try await logOut() }
-        // A file of which this version can't tell what is in it.
+        // A file whose contents this version can't determine.
         try await steps(in: folder.appending(component: try newer()[0])) {
             try $0.execute(sql: "ALTER TABLE operations RENAME TO requests")
         }
@@ -155,7 +154,7 @@ struct NewerOutboxTests {
         #expect(!isThere())
     }
 
-    @Test("R08 rows that were taken over already, before the process ended, are there once")
+    @Test("R08 rows that were already taken over before the process ended exist once")
     func endedBetween() async throws {
         defer { try? FileManager.default.removeItem(at: folder.deletingLastPathComponent()) }
         let items = [item(7, 1, message("a")), item(8, 2, message("b"))]

@@ -20,7 +20,7 @@ struct OpenFilesTests {
         return try Store(url: file, user: "ann", kinds: kinds, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     }
 
-    /// Two stores that know the position of a channel.
+    /// Two stores that know a channel's position.
     private func stores() async throws -> (Store, Store) {
         let (first, second) = (try store(), try store())
         try await first.write([.erase(epoch: "first"), .forget("general"), .position("general", former)])
@@ -28,7 +28,7 @@ struct OpenFilesTests {
         return (first, second)
     }
 
-    /// A write of a store that is held up in its transaction, after it has begun something afresh.
+    /// A store's write that is held up in its transaction, after it has reset something.
     private func held(_ store: Store, _ writes: [StoreWrite]) async -> (writing: Task<Void, any Error>, gate: HeldUp.Gate) {
         let gate = HeldUp.Gate()
         let writing = Task {
@@ -40,7 +40,7 @@ struct OpenFilesTests {
         return (writing, gate)
     }
 
-    @Test("Who reads the positions while another chat begins a channel afresh doesn't wait, and reads once more before it writes")
+    @Test("A read of the positions during another chat's reset of a channel doesn't wait, and is repeated before a write")
     func betweenNoteAndCommit() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (first, second) = try await stores()
@@ -54,7 +54,7 @@ struct OpenFilesTests {
         try await second.write([.position("general", Position(cursor: 701, windowStart: 601))])
     }
 
-    @Test("The same of a history that another one takes the place of, and of other channels nothing has to be read again")
+    @Test("The same holds for a history that is replaced; other channels don't have to be read again")
     func erased() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (first, second) = try await stores()
@@ -73,7 +73,7 @@ struct OpenFilesTests {
         try await second.write([.userPosition(2)])
     }
 
-    @Test("A transaction that fails is over too: whoever reads after it may write")
+    @Test("A transaction that fails is over too: a write after a new read succeeds")
     func failed() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (first, second) = try await stores()
@@ -89,7 +89,7 @@ struct OpenFilesTests {
         #expect(try await first.savedState().channels["general"] == former)
     }
 
-    @Test("A refused write notes nothing of what it would have begun")
+    @Test("A refused write records none of its resets")
     func refused() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (first, second) = try await stores()
@@ -101,14 +101,14 @@ struct OpenFilesTests {
         await #expect(throws: OpenFiles.BegunAfresh.self) { try await second.write([.position("other", former)]) }
     }
 
-    @Test("A chat that begins while another one writes what it begins afresh waits for that alone")
+    @Test("A chat that opens during another one's write of a reset waits only for that")
     func opening() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let first = try store()
         try await first.write([.erase(epoch: "first"), .forget("general"), .position("general", former)])
         let (writing, gate) = await held(first, [.forget("general"), .position("general", later)])
         let opening = Task.detached { [self] in try store() }
-        // It has taken its place among the stores, or will.
+        // It is registered among the stores by now, or about to be.
         await letOthersRun()
         gate.open()
         try await writing.value
@@ -118,7 +118,7 @@ struct OpenFilesTests {
     }
 }
 
-/// A row whose writing a test holds up: with that, the transaction that it is in.
+/// A row whose write a test holds up, and with it its transaction.
 private struct HeldUp: StreamRow, CachedRow {
     @TaskLocal static var gate: Gate?
 

@@ -6,10 +6,10 @@ import Testing
 
 @testable import Roost
 
-/// What a change of the outbox costs, however much is in it.
+/// The cost of a change of the outbox, whatever its size.
 @Suite("Store: statements of the outbox", .timeLimit(.minutes(5)))
 struct OutboxStatementTests {
-    /// The statements about operations that were carried out.
+    /// The executed statements about operations.
     private final class Carried: Sendable {
         private let statements = Mutex<[String]>([])
         func add(_ sql: String) { statements.withLock { if sql.contains("operations") { $0.append(sql) } } }
@@ -38,7 +38,7 @@ struct OutboxStatementTests {
     /// Each superseded by the next one.
     private let marks = (1...3 as ClosedRange<Seq>).map { OutboxOperation.read(MarkRead(channel: "general", seq: $0)) }
 
-    @Test("A mark that another one replaces is removed by one statement, as what isn't to be carried out any more")
+    @Test("A mark that another one replaces is removed by one statement, as obsolete operations are")
     func superseded() async throws {
         let (outbox, carried) = try await filled(marks)
         let written = try await outbox.apply([.change(1, of: "general", to: nil)])
@@ -48,7 +48,9 @@ struct OutboxStatementTests {
         #expect(try await outbox.items().map(\.id) == [3])
     }
 
-    @Test("I4 An operation is read once when it is about to be sent, and as it is in the file then; the first chat says since when")
+    @Test(
+        "I4 An operation is read once when it is about to be sent, in its state in the file; the first chat sets the time of sending"
+    )
     func sending() async throws {
         let (outbox, carried) = try await filled(marks)
         for time in [5, 7] as [Int64] {
@@ -60,14 +62,14 @@ struct OutboxStatementTests {
             #expect(written.rows[3] == stored)
             _ = carried.take()
         }
-        // What one chat has begun to send, another one doesn't take back.
+        // An operation that one chat has begun to send isn't taken back by another.
         let written = try await outbox.apply([.change(3, of: "general", to: nil)])
         #expect(written.gone == [3] && written.underWay[3]?.id == 3)
         #expect(try await outbox.count() == 3)
     }
 
     @Test(
-        "SB-04 I4 A message is sent by the one of several chats that has begun to, until that one is gone, or it is refused"
+        "SB-04 I4 Of several chats, the one that has begun to send a message sends it, until that chat is gone, or the message is refused"
     )
     func begun() async throws {
         let message = OutboxOperation.send(SendMessage(channel: "general", clientId: "c1", text: "hi"))
@@ -88,7 +90,7 @@ struct OutboxStatementTests {
         #expect(outbox.begunByOthers(than: 2) == [])
     }
 
-    @Test("SB-58 The changes of a message are removed with it, and found by an index that has nothing else")
+    @Test("SB-58 The changes of a message are removed with it, and found by an index of only them")
     func changes() async throws {
         let message = SendMessage(channel: "general", clientId: "c1", text: "hi")
         let edit = EditMessage(channel: "general", message: MessageID(rawValue: 0), text: "changed")
@@ -104,7 +106,7 @@ struct OutboxStatementTests {
             }
             #expect(plan.contains { $0.contains("operations_by_changed") }, "\(plan)")
             #expect(plan.allSatisfy { !$0.contains("SCAN") || $0.contains("SCALAR") }, "\(plan)")
-            // SQLite refuses an index that doesn't have all rows of a query.
+            // SQLite refuses an index that lacks rows of a query.
             await #expect(throws: DatabaseError.self) {
                 try await outbox.read { database in
                     try Int.fetchOne(

@@ -12,8 +12,7 @@ struct ReaderTests {
     private let folder = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
     private static let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
-    @Test(
-        "Who reads a file doesn't wait for a transaction, gets all of the state before it, and the one after it when that is told")
+    @Test("A read of a file doesn't wait for a transaction, and gets all of the state before it, or the one after its commit")
     func beside() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let store = try Store(url: folder.appending(component: "cache.sqlite"), user: "ann", logger: Self.logger)
@@ -34,7 +33,7 @@ struct ReaderTests {
         #expect(try await store.read { try $0.summary(of: "bob").name } == "Robert")
     }
 
-    @Test("The connection that writes keeps 8 MB of pages, and those that read SQLite's own 2")
+    @Test("The connection that writes has a cache of 8 MB, and those that read SQLite's default of 2")
     func pageCaches() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let store = try Store(url: folder.appending(component: "cache.sqlite"), user: "ann", logger: Self.logger)
@@ -47,8 +46,7 @@ struct ReaderTests {
     }
 
     @Test(
-        "Files that are let go of while they are read, more than there are threads for tasks, wait for the readers and hold up nobody else"
-    )
+        "Files that are released during more reads than there are threads for tasks wait for the readers and hold up nothing else")
     func letGo() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let mayEnd = DispatchSemaphore(value: 0)
@@ -74,7 +72,7 @@ struct ReaderTests {
                 stores.append(store)
             }
             do {
-                // The group waits for the readers, also where the test fails.
+                // The group waits for the readers, even if the test fails.
                 defer { for _ in stores { mayEnd.signal() } }
                 for store in stores { try await until { try await !isKnown(store) } }
             }
@@ -82,7 +80,7 @@ struct ReaderTests {
         }
     }
 
-    @Test("The next page of a resume is asked for before the one that came is stored")
+    @Test("The next page of a resume is requested before the received one is stored")
     func ahead() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         var configuration = Chat.Configuration(storage: .directory(folder), logger: Self.logger)
@@ -100,7 +98,7 @@ struct ReaderTests {
             }
         }
         for await _ in begun {}
-        // Nothing can be stored now, and the second question comes all the same.
+        // Nothing can be stored now, but the second request is sent.
         chat.start()
         await server.second.wait()
         mayEnd.signal()

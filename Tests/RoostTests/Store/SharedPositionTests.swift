@@ -6,13 +6,13 @@ import Testing
 
 @testable import Roost
 
-/// Two chats of one process that are connected, and have one file.
+/// Two connected chats of one process, which share one file.
 @Suite("Store: what several chats have cached of a channel", .timeLimit(.minutes(5)))
 struct SharedPositionTests {
     private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
 
     /// Two clients with messages 98 and 99 of a channel that has one at each seq from 2 on, and whatever a body adds before the second one
-    /// begins.
+    /// starts.
     private func clients(_ body: (inout Harness) async throws -> Void = { _ in }) async throws -> (Harness, Harness) {
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         func store() throws -> Store {
@@ -53,7 +53,7 @@ struct SharedPositionTests {
             #expect(try await client.texts() == texts(90...101))
             #expect(try await client.texts(at: 40) == texts(39...42))
         }
-        // They are there after a restart, and what the other one fetches is added to them.
+        // They survive a restart, and pages that the other one fetches are added to them.
         try await load(.around(60), 59...62, by: &second)
         let whole = Position(cursor: 101, windowStart: 90, messageCount: 100, stretches: [39...42, 59...62])
         #expect(try await first.restarted().sync.saved.channels == [Harness.channel: whole])
@@ -74,7 +74,7 @@ struct SharedPositionTests {
         #expect(try await second.store.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM messages WHERE seq = 70") } == 0)
     }
 
-    @Test("I6 a part that another chat has fetched grows by pages, like one's own")
+    @Test("I6 a part that another chat has fetched grows by pages, like a chat's own")
     func growing() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         var (first, second) = try await clients()
@@ -84,7 +84,7 @@ struct SharedPositionTests {
         #expect(try await first.texts(at: 40) == texts(35...45))
     }
 
-    @Test("I6 a stretch that one chat gives up isn't claimed by another that knew it, and leaves no hole")
+    @Test("I6 a stretch that one chat drops isn't claimed by another that knew it, and leaves no hole")
     func givenUp() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         var (first, second) = try await clients { client in
@@ -107,7 +107,7 @@ struct SharedPositionTests {
         }
     }
 
-    @Test("I6 a stretch that has become a part of the newest messages by then isn't given up")
+    @Test("I6 a stretch that has meanwhile become a part of the newest messages isn't dropped")
     func joinedMeanwhile() async throws {
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let store = try Store(url: nil, user: Harness.user, logger: logger)

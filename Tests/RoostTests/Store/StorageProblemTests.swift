@@ -6,7 +6,7 @@ import Testing
 
 @testable import Roost
 
-@Suite("Store: what an app is told of its files", .timeLimit(.minutes(5)))
+@Suite("Store: the problems reported to an app", .timeLimit(.minutes(5)))
 struct StorageProblemTests {
     private let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
     private let url = URL(filePath: "/")
@@ -23,7 +23,7 @@ struct StorageProblemTests {
         return Chat(url: url, user: "ann", configuration: configuration) { "token" }
     }
 
-    /// What the app is told, that many times.
+    /// The given number of problems reported to the app.
     private func told(_ count: Int) async -> [StorageProblem] {
         var all: [StorageProblem] = []
         for await problem in problems.stream {
@@ -33,7 +33,7 @@ struct StorageProblemTests {
         return all
     }
 
-    @Test("A damaged outbox and a damaged cache are told of, by the names that they now have")
+    @Test("A damaged outbox and a damaged cache are reported, by their new names")
     func setAside() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -51,7 +51,7 @@ struct StorageProblemTests {
         await chat.disconnect()
     }
 
-    @Test("An outbox of a newer version is told of, and nothing in it is lost")
+    @Test("An outbox of a newer version is reported, and nothing in it is lost")
     func newer() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         do {
@@ -69,7 +69,7 @@ struct StorageProblemTests {
         await chat.disconnect()
     }
 
-    @Test("A cache that can't be opened is told of, and the client goes on without")
+    @Test("A cache that can't be opened is reported, and the client continues without it")
     func notKept() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let file = folder.appending(component: "cache.sqlite")
@@ -82,7 +82,7 @@ struct StorageProblemTests {
         await chat.disconnect()
     }
 
-    @Test("A message whose fate can't be written is told of, and stays in the outbox")
+    @Test("A message whose outcome can't be written is reported, and stays in the outbox")
     func notWritten() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -101,7 +101,7 @@ struct StorageProblemTests {
         await chat.disconnect()
     }
 
-    @Test("Operations that this version can't read are told of once, hold up nothing, and stay for a version that can")
+    @Test("Operations that this version can't read are reported once, hold up nothing, and stay for a version that can")
     @MainActor func unreadable() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let file = folder.appending(component: "outbox.sqlite")
@@ -109,7 +109,7 @@ struct StorageProblemTests {
             let chat = chat()
             try await chat.channel("general").send("unsent")
             let queue = try DatabaseQueue(path: file.path)
-            // One that isn't known, and one without the fields that it has to have.
+            // One of an unknown kind, and one without its required fields.
             try await queue.write { database in
                 try database.execute(
                     sql: """
@@ -131,7 +131,7 @@ struct StorageProblemTests {
 
         let unsent = await #expect(throws: UnsentOperations.self) { try await chat.logOut() }
         #expect(unsent?.count == 2)
-        // What comes after them is sent after them.
+        // Later messages are sent after them.
         try await chat.channel("general").send("later")
         let kept = try await chat.driver.files().outbox.read { database in
             try Row.fetchAll(database, sql: "SELECT name FROM operations ORDER BY number").map { $0[0] as String }

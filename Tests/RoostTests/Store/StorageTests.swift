@@ -19,7 +19,7 @@ struct StorageTests {
 
     private var folder: URL { directory.appending(component: SyncFiles.folderName(of: "ann", at: url)) }
 
-    @Test("The standard place is one of the app's own; another has to be named, and so has none at all")
+    @Test("The default place is the app's own; another one has to be named, and so has in-memory storage")
     func places() throws {
         let standard = try #require(try Chat.Storage.standard.directory)
         #expect(standard.path.hasSuffix("/\(Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName)/Roost"))
@@ -28,7 +28,7 @@ struct StorageTests {
         #expect(Chat.Configuration().storage == .standard)
     }
 
-    @Test("Another process that has the files open is an error, and none as soon as it ends; others on the machine can't read them")
+    @Test("Another process that has the files open is an error, until it ends; other users of the machine can't read them")
     func locked() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -42,7 +42,7 @@ struct StorageTests {
         await chat.disconnect()
     }
 
-    @Test("A folder that the client makes is for its user alone")
+    @Test("A folder that the client makes is accessible to its user alone")
     func permissions() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -52,7 +52,7 @@ struct StorageTests {
         await chat.disconnect()
     }
 
-    @Test("Two chats of one process share the files, and the last of them gives them back")
+    @Test("Two chats of one process share the files, and the last of them releases them")
     func shared() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         var first: Chat? = chat()
@@ -74,7 +74,7 @@ struct StorageTests {
         if let free { close(free) }
     }
 
-    @Test("A position that another chat of the process has made wrong isn't written, and is after it was read again")
+    @Test("A position that another chat of the process has outdated isn't written, until it is read again")
     func begunAfresh() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         func store() throws -> Store {
@@ -89,7 +89,7 @@ struct StorageTests {
         try await first.write([.position("general", later), .userPosition(1)])
         let moved = Position(cursor: 701, windowStart: 0)
         await #expect(throws: OpenFiles.BegunAfresh.self) { try await second.write([.position("general", moved)]) }
-        // Another channel, and what the store begins itself, are another matter.
+        // Other channels, and resets by the store itself, aren't affected.
         try await second.write([.position("other", moved)])
         #expect(try await second.savedState().channels["general"] == later)
         try await second.write([.position("general", later)])

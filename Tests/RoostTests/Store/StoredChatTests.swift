@@ -48,14 +48,14 @@ struct StoredChatTests {
         #expect(try await stored.messages(in: "general", limit: 1).map(\.text) == ["hi"])
         #expect(try await stored.unread() == TotalUnread(unreadCount: 1, unreadChannelCount: 1))
         #expect(try dump() == before)
-        // What comes later is in the next answer.
+        // Later messages are in the next answer.
         try await chat.channel("general").sendConfirmed("again")
         #expect(try await stored.messages(in: "general").map(\.text) == ["welcome", "hi", "again"])
         await chat.disconnect()
     }
 
     @Test(
-        "A message is found by its id as lists have it: with its sender's name, without what the user has deleted, and not before a reset"
+        "A message is found by its id as in lists: with its sender's name, unless the user deleted it for themselves or reset the history"
     )
     func messageByID() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -78,14 +78,14 @@ struct StoredChatTests {
         #expect(deleted.text == "" && deleted.isDeletedForMe)
         #expect(try await stored.messages(in: "general") == [deleted])
 
-        // The server knows nothing of it yet.
+        // The server doesn't know of it yet.
         try await chat.channel("general").resetHistory()
         #expect(try await stored.messages(in: "general").isEmpty)
         #expect(try await stored.message(id, in: "general") == nil)
         await chat.disconnect()
     }
 
-    @Test("Without the app running it reads what the app left; what it can't answer it refuses")
+    @Test("Without the app running it reads the app's last state; queries that it can't answer are refused")
     func alone() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         do {
@@ -96,7 +96,7 @@ struct StoredChatTests {
         }
         let stored = try StoredChat(user: "ann", at: url, in: .directory(directory))
         #expect(try await stored.messages(in: "general").map(\.text) == ["welcome"])
-        // A list has no pages, so that these fields say nothing of it.
+        // A list has no pages, so these fields don't matter.
         #expect(try await stored.channels(matching: ChannelQuery(limit: 200, cursor: "")).map(\.id) == ["general"])
         let elsewhere = await #expect(throws: RoostError.self) {
             try await stored.channels(matching: ChannelQuery(membership: .all))
@@ -106,7 +106,7 @@ struct StoredChatTests {
         #expect(tooMany?.field == "ids")
     }
 
-    @Test("What was deleted or replaced isn't read any more: after logging out, signing in again, and damage; it was, for ever")
+    @Test("Deleted or replaced files are no longer read: after logging out, signing in again, and damage")
     func deleted() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let first = chat()
@@ -130,7 +130,7 @@ struct StoredChatTests {
         await second.disconnect()
     }
 
-    @Test("Nothing stored, nothing on disk, another version's cache: it says so, and leaves everything as it is")
+    @Test("Nothing stored, nothing on disk, another version's cache: each is reported, and everything stays as it is")
     func unavailable() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         func refusal(_ storage: Chat.Storage) -> RoostError? {
@@ -145,7 +145,7 @@ struct StoredChatTests {
             await chat.disconnect()
         }
         do {
-            // The chat before may still be closing it.
+            // The previous chat may still be closing it.
             var configuration = Configuration()
             configuration.busyMode = .timeout(20)
             let queue = try DatabaseQueue(path: cache.path, configuration: configuration)

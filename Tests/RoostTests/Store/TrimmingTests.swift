@@ -49,7 +49,7 @@ struct TrimmingTests {
         }
     }
 
-    @Test("A cache that another client has open isn't trimmed: it knows what is cached")
+    @Test("A cache that another client has open isn't trimmed: that client knows what is cached")
     func shared() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let first = try await chat(sizeBytesMax: 256 << 20).driver.prepare().store
@@ -59,7 +59,8 @@ struct TrimmingTests {
         withExtendedLifetime(first) {}
     }
 
-    @Test("The oldest messages go until the cache is small enough: those of channels first that were never shown, or longest ago")
+    @Test(
+        "The oldest messages are removed until the cache is small enough, first of channels that were never shown, or longest ago")
     func order() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -71,7 +72,7 @@ struct TrimmingTests {
             try await store.noteOpening(of: "c")
             try await store.noteOpening(of: "a")
         }
-        // Some 340 KB each, of which a quarter stays. What was packed isn't too large again.
+        // Some 340 KB each, of which a quarter stays. The packed file isn't too large again.
         for (sizeBytesMax, kept) in [
             (100 << 20, [400, 400, 400]), (1060 << 10, [400, 100, 400]), (1060 << 10, [400, 100, 400]),
             (800 << 10, [400, 100, 100]),
@@ -89,7 +90,7 @@ struct TrimmingTests {
         #expect(try await store(url).savedState().channels["b"] == Position(cursor: 400, windowStart: 301, messageCount: 400))
     }
 
-    @Test("A trimmed cache begins without a hole: what was deleted is the server's to give")
+    @Test("A trimmed cache begins without a hole: removed messages come from the server")
     func reopened() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let name = SyncFiles.folderName(of: "ann", at: URL(filePath: "/"))

@@ -20,12 +20,12 @@ struct TwoChatsTests {
         return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
     }
 
-    /// What a chat does that is never connected and then let go of.
+    /// The work of a chat that is never connected and then released.
     private func leave(_ text: String) async throws {
         try await chat(TinyServer()).channel("general").send(text)
     }
 
-    @Test("R08 I1 A chat sends what another one has left that is gone, and its outbox shows it meanwhile")
+    @Test("R08 I1 A chat sends what another chat has left that is gone, and its outbox shows it meanwhile")
     func left() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let first = chat(TinyServer())
@@ -64,7 +64,7 @@ struct TwoChatsTests {
         let value = Atomic(0)
     }
 
-    @Test("R08 I1 What another chat has left is sent later if the outbox can't be read at that moment")
+    @Test("R08 I1 Operations that another chat has left are sent later if the outbox can't be read at that moment")
     func unreadable() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let count = Count()
@@ -80,7 +80,7 @@ struct TwoChatsTests {
         }
         try await until { count.value.load(ordering: .relaxed) > before }
         try await outbox.write { try $0.execute(sql: "ALTER TABLE hidden RENAME TO operations") }
-        // Whatever comes next is an occasion.
+        // Any further input is an occasion.
         first.nudge()
         try await until { try await first.driver.files().outbox.count() == 0 }
         await first.disconnect()
@@ -99,7 +99,7 @@ struct TwoChatsTests {
         try await driver.enqueue(.send(SendMessage(channel: key.channel, clientId: key.clientId, text: "hi")))
         var first: Chat? = chat(server)
         _ = try await first?.driver.files()
-        // That it begins to send the message is being written at this moment.
+        // The start of its sending is being written at this moment.
         let folder = directory.appending(component: SyncFiles.folderName(of: "ann", at: URL(filePath: "/")))
         var configuration = Configuration()
         configuration.allowsUnsafeTransactions = true
@@ -122,7 +122,8 @@ struct TwoChatsTests {
         await second.disconnect()
     }
 
-    /// Has a chat leave a message that it has begun to send, and a channel hidden in the cache alone, as if a process had ended between the two files.
+    /// Has a chat leave a message that it has started to send, and a channel hidden in the cache alone, as if a process had ended between the two
+    /// files.
     private func leaveSent(_ key: MessageKey, by chat: Chat) async throws {
         try await chat.driver.enqueue(.send(SendMessage(channel: key.channel, clientId: key.clientId, text: "hi")))
         try await chat.channel(key.channel).hide()
@@ -134,9 +135,7 @@ struct TwoChatsTests {
         }
     }
 
-    @Test(
-        "SB-04 R08 I1 A message that is left to the chat that sends it is sent if that chat is gone while another one is being made"
-    )
+    @Test("SB-04 R08 I1 A message that is left to the chat that sends it is sent if that chat ends while another one is being made")
     func leftWhileMade() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let server = ScriptedServer { _ in .nothing }
@@ -147,7 +146,7 @@ struct TwoChatsTests {
         if let first { try await leaveSent(MessageKey(channel: "general", clientId: "c1"), by: first) }
         let second = chat(server)
         let driver = second.driver
-        // It writes what is to be shown once it has read the outbox, beside the other.
+        // It writes the overlays once it has read the outbox, while the other chat exists.
         let work = BusyWork()
         defer { work.end() }
         try await driver.files().store.change { database in
@@ -169,9 +168,7 @@ struct TwoChatsTests {
         await second.disconnect()
     }
 
-    @Test(
-        "SB-04 R08 I1 A message that a chat was sending that is gone is sent by the one that connects, beside one that only shows it"
-    )
+    @Test("SB-04 R08 I1 A message of a chat that is gone is sent by the one that connects, beside one that only shows it")
     func leftBesideIdle() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let server = ScriptedServer { _ in .nothing }
@@ -180,7 +177,7 @@ struct TwoChatsTests {
         await server.resume(with: [page])
         var former: Chat? = try await offline(server)
         if let former { try await leaveSent(MessageKey(channel: "general", clientId: "c1"), by: former) }
-        // What isn't answered is sent again after a while. On this clock that doesn't come.
+        // An unanswered message is sent again after a while, which doesn't pass on this clock.
         let clock = ManualClock()
         let idle = chat(server, clock: clock)
         _ = try await idle.driver.files()
@@ -197,7 +194,7 @@ struct TwoChatsTests {
         await second.disconnect()
     }
 
-    /// A chat that was online, and isn't any more.
+    /// A chat that was online before.
     private func offline(_ server: any Transport) async throws -> Chat {
         let chat = chat(server)
         try await chat.connect()
@@ -209,7 +206,7 @@ struct TwoChatsTests {
         try await chat.driver.files().outbox.items().map(\.operation)
     }
 
-    @Test("R08 I4 A message on its way that another chat has sent meanwhile is changed where it is", arguments: [true, false])
+    @Test("R08 I4 A message in flight that another chat has sent meanwhile is changed at its place", arguments: [true, false])
     func sentMeanwhile(isDeleted: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let server = TinyServer()
@@ -235,7 +232,7 @@ struct TwoChatsTests {
     }
 
     @Test(
-        "R08 I4 A change that another chat sends meanwhile isn't replaced or taken back: the next one follows it",
+        "R08 I4 A change that another chat is sending isn't replaced or taken back: the next one follows it",
         arguments: [true, false])
     func changedMeanwhile(isDeleted: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -256,7 +253,7 @@ struct TwoChatsTests {
         await first.disconnect()
     }
 
-    @Test("R08 I3 What is asked for in one chat comes after what was asked for in another before, however much that was")
+    @Test("R08 I3 Operations of one chat come after earlier ones of another, however many these are")
     func order() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let server = TinyServer()
@@ -271,7 +268,7 @@ struct TwoChatsTests {
         #expect(try await kept(by: first).last?.sent?.text == "4")
     }
 
-    @Test("AM-45 R08 What is asked for once more after another chat has had it done is kept, and isn't taken for what is done")
+    @Test("AM-45 R08 An operation repeated after another chat has had it done is kept, and isn't taken for the done one")
     func onceMore() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let server = ScriptedServer { call in
@@ -296,7 +293,7 @@ struct TwoChatsTests {
         await first.disconnect()
     }
 
-    @Test("SB-60 R08 What is asked for in one chat is shown beside what another one has asked for in the same channel")
+    @Test("SB-60 R08 An operation of one chat is shown together with another chat's in the same channel")
     func shownTogether() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let server = TinyServer()
@@ -306,20 +303,20 @@ struct TwoChatsTests {
         try await second.channel("general").muteNotifications()
         let both = try #require(try await store.read { try $0.overlay(of: "general") })
         #expect(both.concealedSeq == 2 && both.isMuted == true)
-        // What one of them gives up isn't shown any more, and the other's is.
+        // An operation that one of them gives up is no longer shown, and the other's is.
         for row in try await second.driver.files().outbox.items() {
             guard case .mute = row.operation else { continue }
             await second.driver.request(.discard(.operation(row.id, of: "general")))
         }
-        // Another task may be at it.
+        // Another task may be handling it.
         await second.driver.rest()
         let left = try #require(try await store.read { try $0.overlay(of: "general") })
         #expect(left.concealedSeq == 2 && left.isMuted == nil)
-        // The first one's own is still there to be sent.
+        // The first one's own is still to be sent.
         #expect(try await kept(by: first) == [.reset(ResetHistory(channel: "general", upTo: 2))])
     }
 
-    @Test("SB-60 R08 A chat that begins to read doesn't show again what another one has had done")
+    @Test("SB-60 R08 A chat that starts to read doesn't show again what another one has had done")
     func readAfterDone() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let server = ScriptedServer { _ in .result(Done()) }
@@ -336,11 +333,11 @@ struct TwoChatsTests {
         #expect(shown.readSeq == 3 && shown.isMuted == nil)
     }
 
-    @Test("I4 What a chat knows already isn't sent twice when another one is gone")
+    @Test("I4 Operations that a chat already knows aren't sent twice when another one is gone")
     func known() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let server = ScriptedServer { _ in .nothing }
-        // What isn't answered is sent again after a while. On this clock that doesn't come.
+        // An unanswered message is sent again after a while, which doesn't pass on this clock.
         let first = chat(server, clock: ManualClock())
         try await first.connect()
         try await first.channel("general").send(MessageDraft(text: "own", clientId: "c1"))

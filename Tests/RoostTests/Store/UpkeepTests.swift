@@ -19,7 +19,7 @@ struct UpkeepTests {
         return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
     }
 
-    /// Has the user in channels without messages.
+    /// Makes the user a member of channels without messages.
     private func join(_ channels: [ChannelID]) async throws {
         for (seq, id) in zip(Seq(1)..., channels) {
             var joined = channel(counters(1, messages: 0))
@@ -33,7 +33,9 @@ struct UpkeepTests {
         }
     }
 
-    /// Has messages of two thirds of a kilobyte arrive in channels by turns, and waits until they are stored. Returns the most bytes that the cache took.
+    /// Receives messages of two thirds of a kilobyte, alternating between channels, and waits until they are stored. Returns the largest
+    /// size of the
+    /// cache in bytes.
     private func receive(_ seqs: ClosedRange<Seq>, in channels: [ChannelID], _ store: Store) async throws -> Int {
         var most = 0
         for seq in seqs {
@@ -57,8 +59,7 @@ struct UpkeepTests {
     }
 
     @Test(
-        "A chat that receives far more than its cache may hold stays within that and an eighth; what a list shows stays, and the outbox"
-    )
+        "A chat that receives far more than its cache may hold stays within that and an eighth; shown messages and the outbox stay")
     func flood() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let chat = chat()
@@ -76,7 +77,7 @@ struct UpkeepTests {
 
         most = max(most, try await receive(2...2000, in: ["b", "c"], store))
         most = max(most, try await receive(401...420, in: ["a"], store))
-        // What the last messages made too much may be going just now.
+        // The excess of the last messages may be removed just now.
         await chat.driver.rest()
         #expect(most <= sizeBytesMax / 8 * 9)
         let firsts = try await [seqs(of: "b", in: store), seqs(of: "c", in: store)].map { $0.first ?? 0 }
@@ -86,7 +87,7 @@ struct UpkeepTests {
         #expect(try await files.outbox.count() == 2)
         try await until { chat.outbox.count == 2 }
 
-        // What is cached has no hole, and the machine goes by what is in the file.
+        // The cached messages have no hole, and the machine agrees with the file.
         #expect(try await seqs(of: "b", in: store) == Array(firsts[0]...2000))
         let saved = try await store.savedState()
         #expect(saved.channels["b"]?.windowStart == firsts[0])
@@ -94,7 +95,7 @@ struct UpkeepTests {
         await chat.disconnect()
     }
 
-    @Test("The oldest messages of a channel with a list go last, and those that it shows don't")
+    @Test("The oldest messages of a channel with a list are removed last, and those that it shows aren't")
     func shownOnly() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let chat = chat()
@@ -113,7 +114,7 @@ struct UpkeepTests {
         await chat.disconnect()
     }
 
-    @Test("A list that was scrolled back keeps its rows, though the cache is too large with what comes after them")
+    @Test("A list that was scrolled back keeps its rows, though later messages make the cache too large")
     func scrolledBack() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let chat = chat()
@@ -131,7 +132,7 @@ struct UpkeepTests {
         await chat.disconnect()
     }
 
-    @Test("A cache that another chat has open isn't trimmed: that one knows what its lists show")
+    @Test("A cache that another chat has open isn't trimmed: that chat knows what its lists show")
     func shared() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let chat = chat()
@@ -145,8 +146,7 @@ struct UpkeepTests {
         await chat.disconnect()
     }
 
-    @Test(
-        "A chat that its user has logged out of doesn't keep the cache of the next one from being trimmed, while the app has both")
+    @Test("A chat that was logged out doesn't prevent trimming the next one's cache, while the app has both")
     func loggedOut() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let former = self.chat()
@@ -161,11 +161,11 @@ struct UpkeepTests {
         #expect(most <= sizeBytesMax / 8 * 9)
         #expect(try await seqs(of: "a", in: store).count < 1999)
         await chat.disconnect()
-        // It is gone only now.
+        // It ends only now.
         try await former.logOut()
     }
 
-    @Test("A page that is on its way while older messages go is asked for once more: nobody knows which changes it lacks")
+    @Test("A page in flight while older messages are removed is requested again: which changes it lacks is unknown")
     func pageOnItsWay() async throws {
         var client = try await Harness()
         try await client.connect()
@@ -180,7 +180,7 @@ struct UpkeepTests {
         let page = MessagePage(messages: [message(4, "three"), message(6, "four")], hasOlder: true, hasNewer: true, seq: 9)
         try await client.answer("message.list", with: page)
         #expect(try await client.texts(at: 6) == ["lost"])
-        // It doesn't touch the window any more: the message between the two is missing.
+        // It no longer touches the window: the message between the two is missing.
         try await client.answer("message.list", with: page)
         #expect(try await client.texts(at: 6) == ["three", "four"])
         #expect(try await client.texts() == ["six"])
@@ -191,7 +191,9 @@ struct UpkeepTests {
         #expect(try await client.store.savedState() == client.sync.saved)
     }
 
-    @Test("A cache is looked at after a sixteenth of its size, later if something waits, and less often once nothing more may go")
+    @Test(
+        "A cache is checked after a sixteenth of its size, later if something waits, and less often once nothing more may be removed"
+    )
     func looks() {
         var upkeep = CacheUpkeep(sizeBytesMax: 16 << 20)
         upkeep.received((1 << 20) - 1)

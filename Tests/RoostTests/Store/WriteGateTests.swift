@@ -24,7 +24,7 @@ struct WriteGateTests {
         return (write, end)
     }
 
-    @Test("Closing waits for what is being written, and what comes later is refused until it is open again")
+    @Test("Closing waits for running writes, and later ones are refused until it is open again")
     func closing() async throws {
         let gate = WriteGate()
         let (first, end) = await write(through: gate)
@@ -38,11 +38,11 @@ struct WriteGateTests {
         await gate.close()
         gate.open()
         await #expect(throws: Failure.self) { try await gate.pass { throw Failure() } }
-        // What failed isn't under way.
+        // A failed write isn't running.
         await gate.close()
     }
 
-    @Test("What is open again before a write under way has ended lets others pass, and isn't closed when it has")
+    @Test("A gate that is opened again before a running write has ended lets others pass, and isn't closed when the write ends")
     func openedMeanwhile() async throws {
         let gate = WriteGate()
         let (first, end) = await write(through: gate)
@@ -57,7 +57,7 @@ struct WriteGateTests {
         #expect(!gate.isClosed && !isLetGo.isRaised)
     }
 
-    @Test("Nobody opens the gate between the end of the last write and the letting go of what writes need")
+    @Test("The gate can't be opened between the end of the last write and the release of what writes need")
     func oneStep() async throws {
         let gate = WriteGate()
         let (hasBegun, isOpen) = (Flag(), Flag())
@@ -75,7 +75,7 @@ struct WriteGateTests {
         #expect(!gate.isClosed)
     }
 
-    @Test("What can't be taken back leaves the gate closed")
+    @Test("A resource that can't be taken back leaves the gate closed")
     func failed() async throws {
         let gate = WriteGate()
         await gate.close()
@@ -85,7 +85,7 @@ struct WriteGateTests {
         try await gate.pass {}
     }
 
-    /// Something that happens once.
+    /// An event that happens once.
     private final class Flag: Sendable {
         private let state = Atomic(false)
         var isRaised: Bool { state.load(ordering: .sequentiallyConsistent) }
