@@ -3,7 +3,7 @@ import Testing
 
 @testable import Roost
 
-/// What has arrived, and is told to the server.
+/// Messages that have arrived, and their reports to the server.
 @Suite("Sync: arrivals")
 struct ArrivalTests {
     private func arrived(_ client: inout Harness) -> [[ChannelID: Seq]] {
@@ -11,7 +11,7 @@ struct ArrivalTests {
     }
 
     @Test(
-        "X-33 several messages of others are told together, after a while, by the last of them; own ones, answers in a thread and silent ones aren't"
+        "X-33 several messages of others are reported together, after a while, by the last of them; own, threaded and silent ones aren't"
     )
     func together() async throws {
         var client = try await Harness()
@@ -41,7 +41,7 @@ struct ArrivalTests {
         #expect(arrived(&client) == [])
     }
 
-    /// A channel of a type, with a policy of its own.
+    /// A channel of a type, with its own policy.
     private func channel(_ id: ChannelID, _ policy: PolicyChanges? = nil) -> Channel {
         var channel = Channel(
             channelId: id, type: .community, counters: counters(3, messages: 2), createdBy: "bob",
@@ -50,7 +50,7 @@ struct ArrivalTests {
         return channel
     }
 
-    @Test("X-33 a rule that a channel has of its own says nothing of others of its type, and holds until it changes")
+    @Test("X-33 a channel's own rule doesn't affect others of its type, and holds until it changes")
     func rules() {
         var rules = ArrivalRules()
         let (plain, other) = (channel("plain"), channel("other"))
@@ -62,7 +62,7 @@ struct ArrivalTests {
         #expect(rules.wants(plain) && rules.mayWant(.community, hasPolicy: false))
         #expect(!rules.wants(channel("silent", PolicyChanges(readEvents: false))))
         #expect(rules.wants(channel("silent", PolicyChanges(readEvents: true))))
-        // The type's rule holds for all that have none of their own.
+        // The type's rule holds for all channels without their own.
         rules.refused(plain, by: PolicyName.deliveryEvents.rawValue)
         #expect(!rules.wants(other) && !rules.mayWant(.community, hasPolicy: false) && rules.mayWant(.live, hasPolicy: false))
         #expect(rules.wants(channel("wanted", PolicyChanges(deliveryEvents: true))))
@@ -71,7 +71,7 @@ struct ArrivalTests {
         #expect(rules.wants(channel("third", PolicyChanges(readEvents: true, deliveryEvents: true))))
     }
 
-    @Test("X-33 what can't be told waits for the next connection")
+    @Test("X-33 arrivals that can't be reported wait for the next connection")
     func offline() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -92,7 +92,7 @@ struct ArrivalTests {
         #expect(arrived(&client) == [[Harness.channel: 4]])
     }
 
-    @Test("X-33 What has arrived of a history that the server doesn't have any more isn't told of the next one")
+    @Test("X-33 Arrivals of a history that the server no longer has aren't reported to the next one")
     func otherHistory() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -105,7 +105,7 @@ struct ArrivalTests {
         try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [page], hasMore: false))
         try await client.feed(.timer(.arrivals))
         #expect(arrived(&client) == [[Harness.channel: 2]])
-        // The answer that it couldn't be told may come after the next history has begun.
+        // The answer that it couldn't be reported may arrive after the next history has begun.
         try await client.feed(.untold([Harness.channel: 4]))
         try await client.feed(.timer(.arrivals))
         #expect(arrived(&client) == [])

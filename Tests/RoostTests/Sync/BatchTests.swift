@@ -8,7 +8,7 @@ import Testing
 
 @testable import Roost
 
-/// What a connection brings while the store is busy.
+/// Events that a connection delivers while the store is busy.
 @Suite("Sync: batches", .timeLimit(.minutes(5)))
 struct BatchTests {
     private let server = ScriptedServer { _ in .error(.notFound("operation")) }
@@ -56,7 +56,7 @@ struct BatchTests {
         try await chat.driver.prepare().store.savedState().userCursor
     }
 
-    /// Counts transactions. Which rows they change isn't told of statements that GRDB doesn't step through.
+    /// Counts transactions. GRDB doesn't report the changed rows of statements that it doesn't step through.
     private final class Commits: TransactionObserver, Sendable {
         private let commits = Count()
         var count: Int { commits.value }
@@ -68,7 +68,7 @@ struct BatchTests {
     }
 
     @Test(
-        "I3 The transport reads on while the store writes, and everything that came meanwhile is stored in order, by one transaction"
+        "I3 The transport continues to read while the store writes, and all events meanwhile are stored in order, by one transaction"
     )
     func readsOn() async throws {
         let commits = Commits()
@@ -78,19 +78,19 @@ struct BatchTests {
         for seq in 1...400 as ClosedRange<Seq> { try await server.send(event(seq)) }
         work.end()
         try await until { try await position(of: chat) == 400 }
-        // One for what the store had begun with, and one for all that came meanwhile.
+        // One for the events that the store had begun with, and one for all later ones.
         #expect((1...2).contains(commits.count - before))
         await chat.disconnect()
     }
 
-    @Test("I18 Past 512 events the transport waits for the store, and then goes on")
+    @Test("I18 Beyond 512 events the transport waits for the store, and then continues")
     func waits() async throws {
         let (chat, work) = try await busyChat()
         defer { work.end() }
         let (sending, sent) = send(2000)
         try await until { sent() >= 511 }
         await letOthersRun()
-        // Those that the store has begun with, and those that wait.
+        // Those that the store has begun with, and the queued ones.
         #expect(sent() <= 1024)
         work.end()
         try await sending.value
@@ -98,7 +98,7 @@ struct BatchTests {
         await chat.disconnect()
     }
 
-    @Test("I18 Past 4 MiB the transport waits for the store, however few the events are, and then goes on")
+    @Test("I18 Beyond 4 MiB the transport waits for the store, however few the events are, and then continues")
     func waitsForBytes() async throws {
         let (chat, work) = try await busyChat()
         defer { work.end() }
@@ -109,7 +109,7 @@ struct BatchTests {
         let (sending, sent) = send(60, Rows([user]))
         try await until { sent() >= 15 }
         await letOthersRun()
-        // Those that the store has begun with, and those that wait.
+        // Those that the store has begun with, and the queued ones.
         #expect(sent() <= 32)
         work.end()
         try await sending.value
@@ -117,7 +117,7 @@ struct BatchTests {
         await chat.disconnect()
     }
 
-    @Test("A call that is cancelled while the store is busy ends at once, and doesn't wait for what is being written")
+    @Test("A call that is cancelled while the store is busy ends at once, and doesn't wait for the running write")
     func cancelled() async throws {
         let (chat, work) = try await busyChat()
         defer { work.end() }
@@ -133,20 +133,20 @@ struct BatchTests {
         }
         #expect(await chat.driver.isDraining)
         work.end()
-        // Nobody is left who waits for the answer, and the client goes on.
+        // No caller waits for the answer any more, and the client continues.
         try await until { try await position(of: chat) == 1 }
         await #expect(throws: RoostError.self) { try await chat.call(GetMe()) }
         await chat.disconnect()
     }
 
-    /// What the server says to whoever begins to watch.
+    /// The server's answer to the start of a watch.
     private static let watched = WatchedChannel(
         config: ChannelPolicy.presets[0], channel: channel(counters(1, messages: 0)), online: 1, watcherCount: 1, watchers: [:],
         members: [:], read: [:], messages: MessagePage(messages: [], hasOlder: false, hasNewer: false, seq: 1),
         ownCapabilities: [.channelRead, .channelWatch])
 
     @Test(
-        "ST-01 ST-10 A watch whose answer has come is ended if it is cancelled before the answer is looked at, and after that it is the caller's",
+        "ST-01 ST-10 A watch that is cancelled before its received answer is handled is ended; after that it is the caller's",
         arguments: [false, true])
     func answeredWatch(isLookedAt: Bool) async throws {
         let (gate, open) = AsyncStream.makeStream(of: Void.self)

@@ -69,7 +69,7 @@ func sent(_ message: Message, messages count: Int) -> Event {
         rows: Rows(counters: counters(message.seq, messages: count), [message]))
 }
 
-/// The event of a new message as members who may read get it.
+/// The event of a new message as sent to members who may read.
 func alone(_ message: Message) -> EventFrame { EventFrame(watching: false, event: Event(of: message)) }
 
 func edited(_ message: Message, messages count: Int) -> Event {
@@ -85,7 +85,7 @@ func mine(_ seq: Seq, _ kind: Event.Kind, _ membership: Membership, channel: Cha
 }
 
 extension StoreWrite {
-    /// Puts messages of a channel in the place of older ones.
+    /// Replaces messages of a channel with newer ones.
     static func messages(_ messages: [Message], of channel: ChannelID) -> StoreWrite {
         .rows(Rows(messages), of: .channel(channel))
     }

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Sync: the order of calls", .timeLimit(.minutes(5)))
 struct CallOrderTests {
-    @Test("R24 while a message waits to be confirmed, other calls go on, whatever the channel")
+    @Test("R24 while a message waits for confirmation, other calls continue, whatever the channel")
     func confirmation() async throws {
         var configuration = Chat.Configuration(
             storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
@@ -24,7 +24,7 @@ struct CallOrderTests {
         _ = await waiting.result
     }
 
-    @Test("calls go in the order in which they took their turns, whichever of them is ready first, and also past those that fail")
+    @Test("calls are sent in the order of their turns, whichever is ready first, and also past failing ones")
     func order() async {
         let order = CallOrder()
         let (sent, continuation) = AsyncStream.makeStream(of: Int.self)
@@ -34,7 +34,7 @@ struct CallOrderTests {
                 group.addTask {
                     if number.isMultiple(of: 3) { await letOthersRun(1) }
                     guard (try? await turn.comes()) != nil else { return }
-                    // One that fails never passes its turn on, but lets go of it.
+                    // A failing one never passes its turn on, but releases it.
                     guard !number.isMultiple(of: 7) else { return }
                     continuation.yield(number)
                     turn.pass()
@@ -47,7 +47,7 @@ struct CallOrderTests {
         #expect(numbers == (0..<200).filter { !$0.isMultiple(of: 7) })
     }
 
-    @Test("a call that is cancelled while it waits for its turn ends at once, and those after it still wait for those before it")
+    @Test("a call that is cancelled while it waits for its turn ends at once, and later ones still wait for earlier ones")
     func cancelled() async throws {
         let order = CallOrder()
         let first = order.take()
@@ -61,7 +61,7 @@ struct CallOrderTests {
             turn.pass()
         }
         #expect(cancelledCount == later.count)
-        // Passed on already, they are let go of.
+        // Turns that were passed on are released.
         later = []
         let hasCome = Mutex(false)
         let waiting = Task {
@@ -74,7 +74,7 @@ struct CallOrderTests {
         try await waiting.value
     }
 
-    @Test("what waits for its turn can be cancelled, but a message is kept")
+    @Test("calls that wait for their turn can be cancelled, but a message is kept")
     func cancelledCalls() async throws {
         var configuration = Chat.Configuration(
             storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
@@ -92,7 +92,7 @@ struct CallOrderTests {
         #expect(try await chat.driver.files().outbox.count() == 1)
     }
 
-    @MainActor @Test("AM-45 reading begins and ends with its screen, also if that is gone before their turn comes")
+    @MainActor @Test("AM-45 reading starts and ends with its screen, even if that is gone before their turn")
     func cancelledReading() async throws {
         let chat = try await ScriptedServer { _ in .error(.notFound("operation")) }.connectedInGeneral()
         let channel = chat.channel("general")
@@ -106,12 +106,12 @@ struct CallOrderTests {
             call.cancel()
             held.pass()
             _ = await call.result
-            // Whoever is cancelled is told at once, before the machine has come to what they began.
+            // A cancelled caller returns at once, before the machine has handled its request.
             try await until { await isRead() == begins }
         }
     }
 
-    @Test("AM-45 EM-35 what is read of the store for a call is read even if the call is cancelled")
+    @Test("AM-45 EM-35 a call's reads of the store are done even if the call is cancelled")
     func cancelledReads() async throws {
         let chat = try await ScriptedServer { _ in .nothing }.connectedInGeneral()
         let store = try await chat.driver.files().store
@@ -132,11 +132,11 @@ struct CallOrderTests {
         await chat.disconnect()
     }
 
-    @MainActor @Test("where this device's files can't be opened, a list of messages doesn't hold up other calls: they say so")
+    @MainActor @Test("if this device's files can't be opened, a list of messages doesn't hold up other calls: they report so")
     func filesAway() async throws {
         let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: directory) }
-        // Where the directory is to be, there is a file.
+        // A file is in the place of the directory.
         try Data().write(to: directory)
         var configuration = Chat.Configuration(
             storage: .directory(directory), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Roost
 
-@Suite("Sync: what the user may do")
+@Suite("Sync: the user's permissions")
 struct CapabilityTests {
     private let all: [Permission] = [.channelRead, .messageSend, .historyRead]
 
@@ -28,7 +28,7 @@ struct CapabilityTests {
             rows: Rows([membership(readSeq: 1, readCount: 0, state: .none, userSeq: seq)]))
     }
 
-    @Test("AM-48 R08 A freeze told by role changes what a member of that role may do, and no admin's")
+    @Test("AM-48 R08 A freeze sent by role changes the permissions of members of that role, and no admin's")
     func byRole() async throws {
         let frozen = ["member": [Permission.channelRead, .historyRead], "operator": all]
         let expectations: [(AppRole, [Permission]?)] = [
@@ -44,7 +44,7 @@ struct CapabilityTests {
         }
     }
 
-    @Test("AM-48 Of what is told to the user and what is told by role, the later change of the channel holds, in either order")
+    @Test("AM-48 Of permissions sent to the user and by role, those of the channel's later change hold, in either order")
     func later() async throws {
         let frozen = ["member": [Permission.channelRead, .historyRead], "operator": all]
         let promoted = membership(readSeq: 1, readCount: 0, role: .operator, channelSeq: 4, userSeq: 2)
@@ -64,7 +64,7 @@ struct CapabilityTests {
         }
     }
 
-    @Test("AM-48 A freeze or its end, told by role, gives a muted member or operator nothing that the mute takes until it is over")
+    @Test("AM-48 A freeze or its end, sent by role, gives a muted member or operator nothing that the mute takes until it is over")
     func muted() async throws {
         let told: [Permission] = [.channelRead, .messageSend, .messageEditOwn, .messageEditAny, .historyRead]
         let withoutMuted: [Permission] = [.channelRead, .messageEditAny, .historyRead]
@@ -93,7 +93,7 @@ struct CapabilityTests {
         }
     }
 
-    @Test("AM-07 AM-48 An answer that an event has overtaken still has the user's permissions, unless the event took them")
+    @Test("AM-07 AM-48 An answer that an event has overtaken still sets the user's permissions, unless the event took them")
     func overtaken() async throws {
         let counted = Event(
             kind: .channelUpdated, stream: .channel(Harness.channel), seq: 4, actor: "bob",
@@ -110,14 +110,12 @@ struct CapabilityTests {
                 "channel.get",
                 with: ChannelView(channel: channel(counters(3, messages: 2)), membership: own, ownCapabilities: all))
             #expect(try await granted(client) == expected)
-            // The rest of it is older than what the stream has brought.
+            // The rest of it is older than the stream's state.
             #expect(try await client.view()?.channel.counters.seq == 4)
         }
     }
 
-    @Test(
-        "AM-48 Whoever isn't an ordinary user asks for their own permissions when an event has others', one question at a time"
-    )
+    @Test("AM-48 Users other than ordinary ones request their own permissions when an event has others', one request at a time")
     func asked() async throws {
         let frozen = ["member": [Permission.channelRead], "operator": all]
         let own = membership(readSeq: 1, readCount: 0, channelSeq: 3, userSeq: 2)
@@ -131,7 +129,7 @@ struct CapabilityTests {
                 continue
             }
             #expect(Array(client.calls.values) == ["channel.get"], "\(role)")
-            // The events came after the question.
+            // The events arrived after the request.
             try await client.answer("channel.get", with: view(3, own, may: [.channelRead, .historyRead]))
             #expect(Array(client.calls.values) == ["channel.get"], "\(role)")
             try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
@@ -145,7 +143,7 @@ struct CapabilityTests {
         }
     }
 
-    @Test("AM-48 An answer about permissions counts though another event has overtaken it")
+    @Test("AM-48 An answer about permissions counts even if another event has overtaken it")
     func overtakenQuestion() async throws {
         let own = membership(readSeq: 1, readCount: 0, channelSeq: 3, userSeq: 2)
         var client = try await Harness()
@@ -161,7 +159,7 @@ struct CapabilityTests {
         ChannelView(channel: channel(counters(seq, messages: 2)), membership: own, ownCapabilities: permissions)
     }
 
-    @Test("AM-48 R13 What the user may do is forgotten when the membership ends, and is there again after rejoining")
+    @Test("AM-48 R13 The user's permissions are dropped when the membership ends, and return with rejoining")
     func forgotten() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -190,7 +188,7 @@ struct CapabilityTests {
         #expect(view?.ownCapabilities == [])
     }
 
-    @Test("A permission that this version doesn't know is left out, and the rest is taken")
+    @Test("A permission unknown to this version is left out, and the rest is accepted")
     func newerServer() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()

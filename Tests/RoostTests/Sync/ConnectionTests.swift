@@ -10,12 +10,12 @@ struct ConnectionTests {
         return nil
     }
 
-    /// What a client waits for that isn't connected.
+    /// Why a client that isn't connected waits.
     private func reason(_ client: Harness) -> WaitingReason? {
         if case .waiting(_, let reason) = client.sync.status { reason } else { nil }
     }
 
-    @Test("Each failed attempt doubles the bound of the wait, up to its limit; chance draws from it")
+    @Test("Each failed attempt doubles the bound of the wait, up to its limit; the wait is a random part of it")
     func backoff() async throws {
         var client = try await Harness()
         client.sync.random = HighestDraw()
@@ -32,11 +32,11 @@ struct ConnectionTests {
         #expect(seconds == [0.5, 1, 2, 4, 8, 16, 30, 30])
     }
 
-    @Test("AM-48 A token with another role has the channels fetched afresh, again if the connection ends before they are there")
+    @Test("AM-48 A token with another role has the channels fetched again, and once more if the connection ends before they arrive")
     func otherRole() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
-        // What an ephemeral channel has brought can't be fetched afresh.
+        // The contents of an ephemeral channel can't be fetched again.
         try await client.store.write([.position("live", Position(cursor: 2, windowStart: 0))])
         for _ in 1...2 {
             client = try await client.restarted()
@@ -55,7 +55,7 @@ struct ConnectionTests {
         #expect(client.resumes == [["general": 3, "live": 2]])
     }
 
-    @Test("A server that stops says when to come back")
+    @Test("A server that shuts down says when to reconnect")
     func closing() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -65,7 +65,7 @@ struct ConnectionTests {
         #expect(timer(.reconnect, in: client.take()) == .seconds(3))
     }
 
-    @Test("What a server asked to wait for counts no more once it takes a connection again")
+    @Test("A wait that a server asked for no longer counts once it accepts a connection again")
     func closingIsOver() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -78,7 +78,7 @@ struct ConnectionTests {
         #expect(timer(.reconnect, in: client.take()) == .zero)
     }
 
-    @Test("A server's wish for time is heeded before the welcome too, and doesn't outlive an end that the app asked for")
+    @Test("A wait requested by the server counts before the welcome too, and doesn't outlive a disconnect by the app")
     func closingEarly() async throws {
         let closing = ClosingFrame(closing: .init(reason: "restart", retryAfterMilliseconds: 3000))
         var early = try await Harness()
@@ -96,12 +96,12 @@ struct ConnectionTests {
         try await stopped.feed(.stop)
         try await stopped.feed(.start)
         _ = stopped.take()
-        // There is no network any more.
+        // There is no network now.
         try await stopped.feed(.transport(stopped.sync.connection, .closed(code: nil, reason: "")))
         #expect(timer(.reconnect, in: stopped.take()) == .zero)
     }
 
-    @Test("An expired token is renewed at once; a refused one is an error, and trying goes on")
+    @Test("An expired token is renewed at once; a refused one is an error, and the attempts continue")
     func tokens() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -117,7 +117,7 @@ struct ConnectionTests {
         #expect(client.take().contains(.fetchToken))
     }
 
-    @Test("A revoked token is renewed at once as an expired one is; one that is refused from the start waits")
+    @Test("A revoked token is renewed at once like an expired one; one that is refused from the start waits")
     func revokedToken() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -133,7 +133,7 @@ struct ConnectionTests {
         #expect(client.sync.status == .refused(RoostError(.tokenRevoked, "Revoked.")))
     }
 
-    @Test("A token that has ended while there was no connection is replaced at once; the app isn't told to sign its user in again")
+    @Test("A token that has expired without a connection is replaced at once, without an error to the app")
     func expiredMeanwhile() async throws {
         for word in ["token_expired", "token_revoked"] {
             var client = try await Harness()
@@ -145,7 +145,7 @@ struct ConnectionTests {
             _ = client.take()
             try await client.receive(text: #"{"error":{"code":"\#(word)","message":"Over."}}"#)
             #expect(client.take().contains(.fetchToken) && client.sync.status == .connecting)
-            // The next one was never any good.
+            // The next one was never valid.
             try await client.feed(.token("another"))
             try await client.feed(.transport(client.sync.connection, .opened))
             _ = client.take()
@@ -158,9 +158,7 @@ struct ConnectionTests {
         }
     }
 
-    @Test(
-        "A token that was kept since no server answered, and ran out meanwhile, is replaced without a word; the next one has to be good"
-    )
+    @Test("A token that was kept because no server answered, and expired, is replaced silently; the next one has to be valid")
     func keptTokenExpired() async throws {
         for code in ["token_expired", "token_revoked"] {
             var client = try await Harness()
@@ -185,7 +183,7 @@ struct ConnectionTests {
         }
     }
 
-    @Test("I4 A server that doesn't tell its clock goes by this device's: the keys of operations are of today")
+    @Test("I4 If a server doesn't send its time, this device's counts: the keys of operations are of today")
     func noClock() async throws {
         var client = try await Harness()
         let today = Timestamp(milliseconds: 1_800_000_000_000)
@@ -200,7 +198,7 @@ struct ConnectionTests {
         #expect(try IdempotencyKey(key).madeAt == today)
     }
 
-    @Test("A token that the server can't read isn't kept: the next attempt asks for another one, and the app is told")
+    @Test("A token that the server can't read isn't kept: the next attempt requests another one, and the app is notified")
     func unreadableToken() async throws {
         var client = try await Harness()
         try await client.feed(.start)
@@ -228,7 +226,7 @@ struct ConnectionTests {
     }
 
     @Test(
-        "A good token stays when a server restarts, is busy or away before its welcome",
+        "A valid token is kept when a server restarts, is busy or away before its welcome",
         arguments: [1001, 1006, 1011, 1012, 4003, 4029, nil])
     func keptToken(code: UInt16?) async throws {
         var client = try await Harness()
@@ -242,7 +240,7 @@ struct ConnectionTests {
         #expect(client.sync.token == "token" && client.sync.phase == .opening)
     }
 
-    @Test("An error that is no answer ends a connection before its welcome, and none after it")
+    @Test("An error that answers no call ends a connection before its welcome, and none after it")
     func errorFrame() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -257,7 +255,7 @@ struct ConnectionTests {
         #expect(client.sync.status == .refused(RoostError(.limitExceeded, "Too many values.")))
     }
 
-    @Test("A deactivated user's client stops, whichever word of it comes first, until the app connects anew")
+    @Test("A deactivated user's client stops, whichever notice arrives first, until the app connects again")
     func deactivated() async throws {
         for isFrameFirst in [true, false] {
             var client = try await Harness()
@@ -280,7 +278,7 @@ struct ConnectionTests {
         }
     }
 
-    @Test("A token provider that hangs is given up and asked again later")
+    @Test("A token provider that hangs is abandoned and asked again later")
     func hangingProvider() async throws {
         var client = try await Harness()
         try await client.feed(.start)
@@ -290,7 +288,7 @@ struct ConnectionTests {
         #expect(client.take().contains(.fetchToken))
     }
 
-    @Test("A token of someone else's is refused before anything is stored")
+    @Test("A token of another user is refused before anything is stored")
     func wrongUser() async throws {
         var client = try await Harness()
         try await client.feed(.start)
@@ -301,7 +299,7 @@ struct ConnectionTests {
         #expect(try await client.store.savedState() == SavedState())
     }
 
-    @Test("A server that opens no socket, or gives no welcome that can be read, is given up after 20 seconds and tried again")
+    @Test("A server that opens no socket, or sends no readable welcome, is abandoned after 20 seconds and retried")
     func noWelcome() async throws {
         let attempts: [(isOpened: Bool, frame: String?)] = [
             (false, nil), (true, nil), (true, "no JSON"), (true, #"{"welcome":7}"#), (true, #"{"welcome":{"user":"ann"}}"#),
@@ -325,7 +323,7 @@ struct ConnectionTests {
         #expect(client.sync.phase == .online)
     }
 
-    @Test("An answer to a resume that can't be read ends the connection and changes nothing; the next one goes on from before")
+    @Test("An unreadable answer to a resume ends the connection and changes nothing; the next one continues from the same state")
     func unreadableResume() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -356,7 +354,7 @@ struct ConnectionTests {
         #expect(client.sync.phase == .waiting)
     }
 
-    @Test("A nudge ends a wait, but not one that the server asked for, and not what the app ended")
+    @Test("A nudge ends a wait, but not one that the server asked for, nor the app's disconnect")
     func nudged() async throws {
         var client = try await Harness()
         try await client.feed(.nudge)
@@ -371,7 +369,7 @@ struct ConnectionTests {
             #expect(client.sync.phase == (retryAfter == nil ? .opening : .waiting))
             guard retryAfter == nil else { break }
             #expect(client.take().contains(.cancelTimer(.reconnect)))
-            // While it is connecting, a nudge begins nothing.
+            // While it is connecting, a nudge starts nothing.
             try await client.feed(.nudge)
             #expect(client.take() == [])
             try await client.connect()
@@ -383,7 +381,7 @@ struct ConnectionTests {
         #expect(client.sync.phase == .idle)
     }
 
-    @Test("A nudge asks a connected server for a sign of life, once, and silence ends the connection")
+    @Test("A nudge pings a connected server, once, and silence ends the connection")
     func probed() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -395,7 +393,7 @@ struct ConnectionTests {
         try await client.feed(.transport(client.sync.connection, .heard))
         try await client.feed(.timer(.liveness))
         #expect(client.sync.phase == .online)
-        // The ordinary ticks go on.
+        // The ordinary ticks continue.
         #expect(client.take() == [.startTimer(.liveness, .seconds(15))])
         try await client.feed(.nudge)
         try await client.feed(.timer(.liveness))
@@ -407,7 +405,7 @@ struct ConnectionTests {
         #expect(reason.message == "nothing was received for 5.0 seconds after a ping")
     }
 
-    @Test("A nudge asks for no sign of life that would come behind a long page of what was missed")
+    @Test("A nudge sends no ping whose answer would follow a long page of missed events")
     func nudgedWhileCatchingUp() async throws {
         var client = try await Harness()
         try await client.connect()
@@ -418,7 +416,7 @@ struct ConnectionTests {
         #expect(client.sync.phase == .catchingUp)
     }
 
-    @Test("Calls fail while offline, when the connection is lost, and when no answer comes")
+    @Test("Calls fail while offline, when the connection is lost, and when no answer arrives")
     func calls() async throws {
         var client = try await Harness()
         try await client.feed(.call(1, GetMe()))
@@ -432,7 +430,7 @@ struct ConnectionTests {
         #expect(codes == [1: .notConnected, 2: .unavailable, 3: .notConnected])
     }
 
-    @Test("A store that can't be written ends the connection, and the next one begins from what is stored")
+    @Test("A store that can't be written ends the connection, and the next one starts from the stored state")
     func storeFailure() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -442,13 +440,13 @@ struct ConnectionTests {
         #expect(client.sync.saved == saved)
     }
 
-    @Test("After a store failed, what it should have ended is sent again, and what it should show is written again")
+    @Test("After a store failed, operations that it should have removed are sent again, and overlays are written again")
     func storeFailureAndOutbox() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
         try await client.enqueue(.hide(HideChannel(channel: Harness.channel)))
         let saved = try await client.store.savedState()
-        // The answer's row couldn't be stored, and so the operation stays in the file.
+        // The answer's row couldn't be stored, so the operation stays in the file.
         let kept = try await client.outbox.saved()
         try await client.answer("channel.hide", with: Done())
         #expect(client.sync.queues.isEmpty)
@@ -466,7 +464,7 @@ struct ConnectionTests {
     }
 }
 
-/// Draws the highest number always.
+/// Always draws the highest number.
 private struct HighestDraw: RandomNumberGenerator, Sendable {
     mutating func next() -> UInt64 { .max }
 }

@@ -3,10 +3,10 @@ import Testing
 
 @testable import Roost
 
-/// A server that doesn't give what a resume asks it for.
+/// A server that doesn't return what a resume requests.
 @Suite("Sync: resuming without an end")
 struct EndlessResumeTests {
-    @Test("A channel that should come afresh, and never does, ends the connection instead of being asked for without a pause")
+    @Test("A channel that should be sent again, and never is, ends the connection instead of being requested without a pause")
     func neverFresh() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Roost
 
-/// The frames of docs/protocol.md, which a test of the server holds to be what it sends.
+/// The frames of docs/protocol.md. A test of the server checks that it sends them.
 @Suite struct ExampleFrameTests {
     private static func examples() throws -> [String] {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -23,7 +23,7 @@ import Testing
             let frame = try IncomingFrame(Array(example.utf8))
             if let signal = frame.signal { kinds.insert(signal.kind.rawValue) }
             guard let event = frame.event else { continue }
-            // In whichever form it is delivered, as nearly all that a client gets is an event.
+            // In its delivered form, since nearly all frames that a client gets are events.
             #expect(IncomingFrame(plainly: Array(example.utf8), .standard) != nil, "Foundation reads \(example)")
             kinds.insert(event.kind)
             #expect(Event.Kind(rawValue: event.kind) != nil && event.rows.problems.isEmpty, "\(example)")
@@ -31,7 +31,7 @@ import Testing
         #expect(kinds.count == examples.count && examples.count > 30)
     }
 
-    @Test("§4 every example is taken by a client that is online, in whatever order they come", arguments: 0..<4)
+    @Test("§4 every example is accepted by a client that is online, in any order", arguments: 0..<4)
     func take(rotation: Int) async throws {
         let examples = try Self.examples()
         var client = try await Harness()
@@ -39,7 +39,7 @@ import Testing
         for example in examples[rotation * examples.count / 4..<examples.count] + examples[0..<rotation * examples.count / 4] {
             try await client.receive(text: example)
         }
-        // What belongs to others, or isn't followed, changes nothing. Nothing of it is a fault.
+        // Frames of others, or of unfollowed channels, change nothing. None of them is a fault.
         for case .log(let level, let message) in client.take() { #expect(level < .error, "\(message)") }
     }
 }

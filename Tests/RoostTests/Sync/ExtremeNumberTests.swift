@@ -7,12 +7,12 @@ import Testing
 
 @testable import Roost
 
-/// A broken or hostile server, and a damaged file, may give any number. An app must not end by it: a sum that traps ends these tests.
-@Suite("Numbers that can't be", .timeLimit(.minutes(5)))
+/// A broken or hostile server, and a damaged file, may contain any number. An app must not crash: a sum that traps ends these tests.
+@Suite("Impossible numbers", .timeLimit(.minutes(5)))
 struct ExtremeNumberTests {
     private static let time = Timestamp(milliseconds: 1)
 
-    /// All rows that a stream brings.
+    /// All rows that a stream delivers.
     private static func rows(at seq: Seq) -> Rows {
         let user = User(userId: Harness.user, createdAt: time, updatedAt: time, version: 3)
         return Rows(
@@ -26,12 +26,12 @@ struct ExtremeNumberTests {
             [ChannelDraft(channelId: Harness.channel, text: "draft", updatedAt: time, userSeq: 2)])
     }
 
-    /// Has a client go on as apps do, and reads what they show.
+    /// Has a client continue as apps do, and reads what they show.
     private func goOn(_ client: inout Harness) async throws {
         try await client.store.read { try $0.lookAtEverything() }
         for load in [MessageLoad.older(than: .max), .newer(than: .min), .around(.max), .around(.min)] {
             try await client.feed(.loadMessages(1, Harness.channel, load, limit: 2))
-            // A channel that isn't followed has nothing to ask for.
+            // A channel that isn't followed has nothing to request.
             guard client.calls.values.contains("message.list") else { continue }
             let page = MessagePage(
                 messages: [.min, 1, 4, .max].map { message($0, "m") }, hasOlder: true, hasNewer: true, seq: .max)
@@ -132,7 +132,7 @@ struct ExtremeNumberTests {
         }
     }
 
-    @Test("A server may ask for any patience, and ping as it likes")
+    @Test("A server may request any pause, and ping as it likes")
     func waits() async throws {
         for number in ExtremeNumbers.all {
             var client = try await Harness()
@@ -151,7 +151,7 @@ struct ExtremeNumberTests {
         }
     }
 
-    @MainActor @Test("A way through the messages on the server begins at any place, and goes on in both directions")
+    @MainActor @Test("A history of the messages on the server starts at any place, and continues in both directions")
     func history() async throws {
         for number in ExtremeNumbers.all {
             let empty = MessagePage(messages: [], hasOlder: true, hasNewer: true, seq: number)
@@ -167,14 +167,14 @@ struct ExtremeNumberTests {
             try await chat.connect()
             let history = chat.channel("general").history(from: .before(Self.time))
             #expect(try await history.loadOlder().isEmpty)
-            // The id of a message can't be negative, and the place after another one neither.
+            // The id of a message can't be negative, nor the place after another one.
             _ = try? await history.loadOlder()
             _ = try? await history.loadNewer()
             await chat.disconnect()
         }
     }
 
-    @Test("Unread counts that add up to more than there can be make the highest total, and the right one once they are right again")
+    @Test("Unread counts whose sum overflows give the highest total, and the right one once they are right again")
     func totals() {
         let ids = ["a", "b", "c"].map { ChannelID($0) }
         var order = ChannelOrder(ids.map { ChannelPlace(id: $0, unreadCount: .max) })
@@ -244,7 +244,7 @@ struct ExtremeNumberTests {
         }
     }
 
-    @Test("News that nobody reads, at any place of a stream, is what was missed")
+    @Test("Unread events, at any place of a stream, are reported as missed")
     func missed() {
         for number in ExtremeNumbers.all {
             let queue = EventQueue()
@@ -256,7 +256,7 @@ struct ExtremeNumberTests {
     }
 }
 
-/// What was read in a transaction that is taken back.
+/// A value read in a transaction that is rolled back.
 private final class Kept<Value: Sendable>: Sendable {
     private let kept = Mutex<Value?>(nil)
     var value: Value? { kept.withLock { $0 } }

@@ -5,11 +5,13 @@ import Testing
 
 @testable import Roost
 
-/// Numbers that no server of ours gives and that its types allow.
+/// Numbers that our servers never send and that the types allow.
 enum ExtremeNumbers {
     static let all: [Int64] = [.min, -1, 0, .max - 1, .max]
 
-    /// A value with each of its numbers in turn replaced by the lowest and the highest one, then all of them at once by each of these, then each by any.
+    /// A value with each of its numbers in turn replaced by the lowest and the highest one, then all of them at once by each of these, then
+    /// each by
+    /// any.
     static func variants(of value: some Encodable) throws -> [JSONValue] {
         let json = try JSONDecoder().decode(JSONValue.self, from: Data(JSONWriter.bytes(of: value)))
         var variants: [JSONValue] = []
@@ -26,7 +28,7 @@ enum ExtremeNumbers {
 }
 
 extension JSONValue {
-    /// The value with other numbers, and how many there are. The ids of messages are numbers too, in texts.
+    /// The value with other numbers, and their count. The ids of messages are numbers too, in texts.
     fileprivate func replacingNumbers(_ number: (Int) -> Int64?) -> (value: JSONValue, count: Int) {
         var count = 0
         func replaced(_ value: JSONValue, _ key: String) -> JSONValue {
@@ -51,7 +53,7 @@ extension JSONValue {
 }
 
 extension Database {
-    /// Reads all that live objects show, as they do. What is damaged is refused; nothing more may come of it.
+    /// Reads all that live objects show, as they do. Damaged rows are refused; nothing worse may happen.
     func lookAtEverything() throws {
         try lookAtLists()
         try lookAtMessages()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Roost
 
-/// Operations that were asked for before this device had met any server.
+/// Operations that were requested before this device had met any server.
 @Suite("Outbox: before the first server")
 struct FirstServerTests {
     private static let channel = Harness.channel
@@ -14,7 +14,7 @@ struct FirstServerTests {
         try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
     }
 
-    @Test("R08 What was asked for before the first connection is for the first server that is met, also after a restart")
+    @Test("R08 Operations requested before the first connection are for the first server that is met, even after a restart")
     func stamped() async throws {
         var client = try await Harness()
         try await client.send("a", clientId: "c1")

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Roost
 
-/// Watches that nobody waits for any more when the server begins them: the user isn't to be seen watching because of them.
+/// Watches that have no caller left when the server starts them: they mustn't show the user as watching.
 @Suite("Sync: watches that are given up")
 struct GivenUpWatchTests {
     private static let general = Harness.channel
@@ -19,7 +19,7 @@ struct GivenUpWatchTests {
             ownCapabilities: [.channelRead, .channelWatch])
     }
 
-    /// A channel of others, with what the user may do in it.
+    /// A channel that the user isn't in, with the user's permissions.
     private func view(_ id: ChannelID, _ capabilities: [Permission] = [.channelRead, .channelWatch]) -> ChannelView {
         let channel = Channel(
             channelId: id, type: .livestream, counters: counters(1, messages: 0), createdBy: "bob",
@@ -34,7 +34,7 @@ struct GivenUpWatchTests {
         return client
     }
 
-    /// Gives up the call that was sent last.
+    /// Abandons the call that was sent last.
     private func giveUp(_ token: CallToken, _ client: inout Harness, _ end: End) async throws {
         switch end {
         case .cancelled: try await client.feed(.cancel(token))
@@ -48,7 +48,7 @@ struct GivenUpWatchTests {
         let with: Fields
     }
 
-    /// The channels that the server was told of since this was asked last.
+    /// The channels of the unwatch calls sent since the last query.
     private func unwatched(by client: inout Harness) -> [ChannelID] {
         client.take().compactMap { output in
             guard case .send(let bytes) = output, let call = try? JSONDecoder().decode(SentUnwatch.self, from: Data(bytes)) else {
@@ -73,10 +73,10 @@ struct GivenUpWatchTests {
         #expect(client.sync.watched == [Self.general] && unwatched(by: &client) == [])
     }
 
-    @Test("ST-01 ST-10 SB-63 nothing is ended that something else watches, or has asked to", arguments: End.allCases)
+    @Test("ST-01 ST-10 SB-63 a watch that something else has, or has requested, isn't ended", arguments: End.allCases)
     func wanted(end: End) async throws {
         var client = try await connected()
-        // By the app before.
+        // By the app, earlier.
         try await client.feed(.call(1, WatchChannel(channel: Self.general)))
         try await client.answer("channel.watch", with: state())
         try await client.feed(.call(2, WatchChannel(channel: Self.general)))
@@ -90,7 +90,7 @@ struct GivenUpWatchTests {
         try await giveUp(4, &client, end)
         try await client.answer("channel.watch", with: state("b"))
         #expect(unwatched(by: &client) == [])
-        // By a call that is under way: whether it has the channel watched is known when it ends.
+        // By a call in flight: whether it has the channel watched is known when it ends.
         try await client.feed(.call(5, WatchChannel(channel: "c")))
         try await client.feed(.call(6, WatchChannel(channel: "c")))
         try await giveUp(6, &client, end)
@@ -99,7 +99,7 @@ struct GivenUpWatchTests {
         #expect(unwatched(by: &client) == ["c"])
     }
 
-    @Test("ST-01 ST-10 of a channel that the call was to create, the answer may name another one", arguments: End.allCases)
+    @Test("ST-01 ST-10 for a channel that the call was to create, the answer may name another one", arguments: End.allCases)
     func created(end: End) async throws {
         var client = try await connected()
         var operation = WatchChannel(channel: "messaging:plans")
@@ -111,13 +111,13 @@ struct GivenUpWatchTests {
         #expect(unwatched(by: &client) == ["older"] && client.sync.watched.isEmpty)
     }
 
-    @Test("ST-09 ST-10 what the late answer of a query has watched is ended, but for what is wanted", arguments: End.allCases)
+    @Test("ST-09 ST-10 watches started by the late answer of a query are ended, except wanted ones", arguments: End.allCases)
     func query(end: End) async throws {
         var client = try await connected()
         try await client.feed(.call(1, WatchChannel(channel: "a")))
         try await client.answer("channel.watch", with: state("a"))
         try await client.feed(.call(2, QueryAndWatchChannels(query: QueryChannels(membership: .all))))
-        // What the app has ended after the query is ended.
+        // A watch that the app has ended after the query is ended.
         try await client.feed(.call(3, UnwatchChannel(channel: "ended")))
         let query = try #require(client.calls.first { $0.value == "channel.queryAndWatch" }?.key)
         try await client.feed(end == .cancelled ? .cancel(2) : .timer(.call(query)))
@@ -131,7 +131,8 @@ struct GivenUpWatchTests {
     }
 
     @Test(
-        "ST-09 ST-10 a query that is given up and then refused, or lost with its connection, ends nothing", arguments: End.allCases)
+        "ST-09 ST-10 a query that is abandoned and then refused, or lost with its connection, ends nothing",
+        arguments: End.allCases)
     func lostQuery(end: End) async throws {
         for isRefused in [true, false] {
             var client = try await connected()
@@ -147,7 +148,7 @@ struct GivenUpWatchTests {
     }
 
     @Test(
-        "ST-10 SB-63 what a live object has asked to watch is ended if no answer comes, unless the app watches it",
+        "ST-10 SB-63 a watch requested by a live object is ended if no answer arrives, unless the app watches the channel",
         arguments: End.allCases)
     func held(end: End) async throws {
         for isWatched in [false, true] {
@@ -165,7 +166,7 @@ struct GivenUpWatchTests {
         }
     }
 
-    @Test("ST-10 SB-63 an answer to a live object whose watch the server has ended meanwhile leaves nothing watched")
+    @Test("ST-10 SB-63 an answer to a live object whose watch the server has meanwhile ended leaves nothing watched")
     func endedMeanwhile() async throws {
         var client = try await connected()
         try await client.feed(.hold(1, Self.general, by: 5))

@@ -18,7 +18,7 @@ struct Harness {
     private(set) var calls: [Int64: String] = [:]
     /// The keys of all calls of an operation, in their order.
     private(set) var keys: [String: [String?]] = [:]
-    /// Also the ids of operations in the outbox, which a client that starts again goes on from.
+    /// Includes the ids of operations in the outbox, from which a restarted client continues.
     private var lastToken = Self.tokens.next()
 
     private static let tokens = Counter()
@@ -32,7 +32,7 @@ struct Harness {
             store: Store(url: nil, user: Self.user, logger: logger), outbox: Outbox(url: nil, logger: logger), settings: settings)
     }
 
-    /// A client that starts from what the files hold, as after a restart.
+    /// A client that starts from the files, as after a restart.
     init(store: Store, outbox: Outbox, settings: Sync.Settings = Sync.Settings()) async throws {
         self.store = store
         self.outbox = outbox
@@ -45,7 +45,7 @@ struct Harness {
     /// The same client after a restart.
     func restarted() async throws -> Harness { try await Harness(store: store, outbox: outbox) }
 
-    /// Feeds one input, and does what the machine asks of the files.
+    /// Feeds one input, and performs the machine's requests of the files.
     mutating func feed(_ input: Sync.Input) async throws {
         var kept: [Sync.Input] = []
         var written = WrittenOutbox()
@@ -69,13 +69,13 @@ struct Harness {
         for input in kept { try await feed(input) }
     }
 
-    /// The client id of the message that is under way.
+    /// The client id of the message in flight.
     var inFlight: ClientID? {
         guard let queue = sync.queues[Self.channel], let id = queue.inFlight else { return nil }
         return queue.items[id]?.message?.clientId
     }
 
-    /// Asks for an operation that is kept until it is carried out.
+    /// Requests an operation that is kept until it is carried out.
     mutating func enqueue(_ operation: OutboxOperation) async throws {
         lastToken += 1
         try await feed(.enqueue(lastToken, operation, id: lastToken, at: Timestamp(milliseconds: 0)))
@@ -86,10 +86,10 @@ struct Harness {
         return outputs
     }
 
-    /// Whatever was asked over a connection that is gone isn't answered.
+    /// Calls of a connection that is gone aren't answered.
     mutating func forgetCalls() { calls = [:] }
 
-    // MARK: The server's part
+    // MARK: The server's side
 
     mutating func receive(_ frame: some Encodable) async throws {
         try await feed(.transport(sync.connection, .message(try JSONWriter.bytes(of: frame))))
@@ -107,7 +107,7 @@ struct Harness {
         try await welcome(epoch: epoch, server: server, role: role, at: now)
     }
 
-    /// Goes as far as showing the server a token.
+    /// Connects up to sending the server a token.
     mutating func open() async throws {
         try await feed(.start)
         if sync.isFetchingToken { try await feed(.token("token")) }
@@ -125,7 +125,7 @@ struct Harness {
                     tokenExpiresAt: Timestamp(milliseconds: 0), pingIntervalSeconds: 30)))
     }
 
-    /// Connects, with the general channel as a fresh client gets it: two messages of bob's, seq 2 and 3, unread.
+    /// Connects, with the general channel as sent to a fresh client: two messages of bob's, seq 2 and 3, unread.
     mutating func connectWithChannel(role: AppRole = .user) async throws {
         try await connect(role: role)
         try await answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [fresh()], hasMore: false))
@@ -146,14 +146,14 @@ struct Harness {
         return number
     }
 
-    /// Answers the oldest unanswered call of an operation as one that an earlier call did.
+    /// Answers the oldest unanswered call of an operation as already done by an earlier call.
     mutating func answerDone(_ operation: String) async throws {
         try await receive(text: #"{"reply":\#(try take(operation)),"done":true}"#)
     }
 
     struct Missing: Error { var operation: String }
 
-    // MARK: What the user sees
+    // MARK: The user's view
 
     /// The channels that the list of all shows.
     func listed() async throws -> [ChannelID] { try await store.read { try ChannelQuery(hidden: .all).places(in: $0).map(\.id) } }
@@ -199,7 +199,7 @@ private struct SentCall: Decodable {
     var key: String?
 }
 
-/// Numbers that no two clients have.
+/// Numbers that are unique among clients.
 private final class Counter: Sendable {
     private let last = Atomic<Int64>(0)
     func next() -> Int64 { last.add(1000, ordering: .relaxed).newValue }
@@ -215,7 +215,7 @@ private struct Refusal: Encodable {
     var error: RoostError
 }
 
-/// Draws the lowest number always, so that no chance lengthens a wait.
+/// Always draws the lowest number, so no random part lengthens a wait.
 struct NoChance: RandomNumberGenerator, Sendable {
     mutating func next() -> UInt64 { 0 }
 }

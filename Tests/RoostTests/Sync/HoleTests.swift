@@ -4,7 +4,7 @@ import Testing
 
 @testable import Roost
 
-/// Messages that were sent while the user might not read: the window of cached messages never shows what is after them beside what is before.
+/// Messages sent while the user might not read: the window of cached messages never shows messages on both sides of them as adjacent.
 @Suite("Sync: holes")
 struct HoleTests {
     /// A client with messages 2 and 3, which then gets the positions of 4 and 5 without their messages.
@@ -31,14 +31,14 @@ struct HoleTests {
         Resumption(user: changes(user: 1), channels: channels, hasMore: false)
     }
 
-    @Test("I6 what is cached stays while the user may not read, and the next message that comes brings those before it")
+    @Test("I6 cached messages stay while the user may not read, and the next message that arrives has the earlier ones fetched")
     func nextMessage() async throws {
         var client = try await client()
         #expect(try await client.texts() == ["one", "two"] && client.calls.isEmpty)
         #expect(try await client.store.savedState() == client.sync.saved)
         try await client.receive(sent(message(6, "m6"), messages: 5))
         #expect(client.resumes == [[:]])
-        // What comes meanwhile is applied afterwards.
+        // Events meanwhile are applied afterwards.
         try await client.receive(sent(message(7, "m7"), messages: 6))
         try await client.answer("stream.resume", with: resumption([whole(to: 6)]))
         #expect(try await client.texts() == ["m2", "m3", "m4", "m5", "m6", "m7"])
@@ -49,7 +49,8 @@ struct HoleTests {
     }
 
     @Test(
-        "I5 the right that comes back brings the messages at once, told to the user or to all members", arguments: [true, false])
+        "I5 a right that returns has the messages fetched at once, whether it is sent to the user or to all members",
+        arguments: [true, false])
     func capabilities(isOwn: Bool) async throws {
         var client = try await client()
         if isOwn {
@@ -83,14 +84,14 @@ struct HoleTests {
     }
 
     @Test(
-        "I5 what was changed while the user might not read is there as soon as they may again, though no message is missing",
+        "I5 changes made while the user might not read are there as soon as they may again, though no message is missing",
         arguments: [false, true])
     func changedMeanwhile(isRestarted: Bool) async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
         try await client.receive(policy(4, ["member": [.channelRead], "operator": [.channelRead, .historyRead]]))
         try await client.receive(edited(message(3, "edited", changedAt: 5), messages: 2).concealing(messagesUpTo: .max))
-        // Another change that doesn't give the right back.
+        // Another change that doesn't restore the right.
         try await client.receive(policy(6, ["member": [.channelRead], "operator": [.channelRead, .historyRead]]))
         #expect(try await client.texts() == ["one", "two"] && client.calls.isEmpty)
         #expect(try await client.store.savedState() == client.sync.saved)
@@ -110,7 +111,7 @@ struct HoleTests {
     }
 
     @Test(
-        "I5 the right counts that comes back to the user's own role, which is asked for after a restart", arguments: [false, true])
+        "I5 a right that returns to the user's own role counts, which is requested after a restart", arguments: [false, true])
     func ofOwnRole(isRestarted: Bool) async throws {
         let own = membership(readSeq: 1, readCount: 0, role: .operator)
         var client = try await Harness()
@@ -138,7 +139,7 @@ struct HoleTests {
     }
 
     @Test(
-        "I5 a right to read that the user alone has lost, or never had, brings what was missed when it comes",
+        "I5 a right to read that the user alone has lost, or never had, has missed messages fetched when it arrives",
         arguments: [false, true])
     func ownRight(isFresh: Bool) async throws {
         var client = try await Harness()
@@ -158,7 +159,7 @@ struct HoleTests {
         _ = client.take()
         var promoted = mine(3, .memberRoleChanged, membership(readSeq: 1, readCount: 0, role: .operator, userSeq: 3))
         promoted.rows.ownCapabilities = ["general": [.channelRead, .historyRead]]
-        // Between the two the user's stream tells of nothing else.
+        // Between the two the user's stream has no other event.
         if isFresh { promoted.seq = 2 }
         try await client.receive(promoted)
         #expect(client.resumes == [[:]])
@@ -167,8 +168,7 @@ struct HoleTests {
         #expect(try await client.texts() == ["one", "two"] && client.calls.isEmpty)
     }
 
-    @Test(
-        "whoever scrolls into a hole that stays isn't disconnected, however often: each time it was caught up with everything")
+    @Test("a user who scrolls into a permanent hole isn't disconnected, however often")
     func scrolling() async throws {
         var client = try await client()
         for number in 1...8 as ClosedRange<CallToken> {
@@ -180,7 +180,7 @@ struct HoleTests {
         }
     }
 
-    @Test("R39 a channel that is fetched afresh still is after the connection ended before the answer")
+    @Test("R39 a channel that is being fetched again still is after the connection ended before the answer")
     func lostAnswer() async throws {
         var client = try await client()
         try await client.receive(sent(message(6, "m6"), messages: 5))
@@ -194,7 +194,7 @@ struct HoleTests {
         #expect(try await client.texts() == ["m2", "m3", "m4", "m5", "m6"] && client.calls.isEmpty)
     }
 
-    @Test("R39 a channel that is fetched afresh still is where the answer comes in pages, until one of them brings it")
+    @Test("R39 a channel is fetched again over several pages, until one of them contains it")
     func laterPage() async throws {
         var client = try await client()
         try await client.receive(sent(message(6, "m6"), messages: 5))
@@ -205,13 +205,13 @@ struct HoleTests {
         #expect(client.resumes == [[:], [:], [:]])
         let page = Resumption(user: changes(user: 3), channels: [whole(to: 6)], hasMore: true)
         try await client.answer("stream.resume", with: page)
-        // It is there: the rest is another channel's.
+        // It has arrived: the rest is another channel's.
         #expect(client.resumes.last == ["general": 6])
         try await client.answer("stream.resume", with: Resumption(user: changes(user: 4), channels: [], hasMore: false))
         #expect(try await client.texts() == ["m2", "m3", "m4", "m5", "m6"] && client.calls.isEmpty)
     }
 
-    @Test("I6 a hole is known after a restart, and a resume that brings messages after it has the channel come afresh")
+    @Test("I6 a hole is known after a restart, and a resume with messages after it has the channel sent again")
     func restarted() async throws {
         var client = try await client().restarted()
         try await client.connect()
@@ -224,7 +224,7 @@ struct HoleTests {
         #expect(client.sync.status == .online && client.calls.isEmpty)
     }
 
-    @Test("I6 a hole that a resume leaves is known, also one whose changes came on several pages")
+    @Test("I6 a hole left by a resume is known, even one whose changes arrived on several pages")
     func resumedWithout() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -241,14 +241,14 @@ struct HoleTests {
     }
 
     @Test(
-        "I6 a message that was deleted for good leaves no hole, whichever page of changes tells of it; one that is missing does",
+        "I6 a message that was deleted for good leaves no hole, whichever page of changes reports it; a missing one does",
         arguments: [0, 1])
     func purgedBetweenPages(missing: Int) async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
         try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
         try await client.connect()
-        // Sent at 4 to 8. That at 4 was gone before the first page was made, and that at 6 after it.
+        // Sent at 4 to 8. The one at 4 was deleted before the first page was made, and the one at 6 after it.
         let purged = [(4, 9), (6, 10)].map { PurgedMessage(seq: $0, changeSeq: $1, counts: true) }
         var first = Rows(counters: counters(9, messages: 6), [message(5, "m5"), message(6, "m6")])
         try await client.answer(
@@ -262,7 +262,7 @@ struct HoleTests {
         #expect(try await client.texts() == ["one", "two", "m5", "m7", "m8"])
     }
 
-    @Test("nothing is fetched again where nothing is missing: edits, members, own messages and pages of changes leave no hole")
+    @Test("nothing is fetched again if nothing is missing: edits, members, own messages and pages of changes leave no hole")
     func noHole() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -275,7 +275,7 @@ struct HoleTests {
         #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 6, windowStart: 0, messageCount: 3)])
         try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
         try await client.connect()
-        // A message that was changed after it was born stands among both.
+        // A message that was changed after its creation is among both.
         let born = message(7, "born", changedAt: 8)
         let page = changes(channel: 8, Rows(counters: counters(8, messages: 4), [born, born]))
         try await client.answer("stream.resume", with: resumption([page]))
@@ -283,7 +283,7 @@ struct HoleTests {
         #expect(client.calls.isEmpty)
     }
 
-    @Test("R12 a refresh whose channel isn't there any more ends, and the channel is gone")
+    @Test("R12 a refresh of a channel that no longer exists ends, and the channel is gone")
     func goneMeanwhile() async throws {
         var client = try await client()
         try await client.receive(sent(message(6, "m6"), messages: 5))

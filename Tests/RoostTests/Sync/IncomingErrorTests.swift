@@ -8,7 +8,7 @@ import Testing
 @Suite("Sync: errors that are read leniently")
 struct IncomingErrorTests {
     @Test(
-        "an error is read as far as this version knows it: an unknown code is final, unless the server says when to try again",
+        "an error is read as far as this version knows it: an unknown code is final, unless the server says when to retry",
         arguments: [
             (
                 #"{"code":"rate_limited","message":"Slow.","retryAfterMilliseconds":500,"limit":7,"field":"text","rule":"r","until":"1970-01-01T00:00:00.009Z"}"#,
@@ -16,7 +16,7 @@ struct IncomingErrorTests {
                     .rateLimited, "Slow.", field: "text", limit: 7, rule: "r", until: Timestamp(milliseconds: 9),
                     retryAfterMilliseconds: 500)
             ),
-            // What can't be read of it takes nothing else along.
+            // An unreadable part of it spoils nothing else.
             (
                 #"{"code":"overloaded","message":7,"limit":"many","field":["text"],"until":"soon","retryAfterMilliseconds":500}"#,
                 RoostError(.overloaded, "The server refused.", retryAfterMilliseconds: 500)

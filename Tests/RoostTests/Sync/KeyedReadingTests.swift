@@ -3,7 +3,7 @@ import Testing
 
 @testable import Roost
 
-/// Marks as read and drafts, which are done once although a reply is lost: another device may have taken them back since.
+/// Marks as read and drafts, which are done once even if a reply is lost: another device may have reversed them since.
 @Suite("Outbox: reading and drafts have keys")
 struct KeyedReadingTests {
     private static let channel = Harness.channel
@@ -16,7 +16,7 @@ struct KeyedReadingTests {
         client.forgetCalls()
     }
 
-    /// Connects again, with what the user's own stream brings.
+    /// Reconnects, with changes on the user's own stream.
     private func reconnect(_ client: inout Harness, _ own: Changes, at now: Timestamp = Timestamp(milliseconds: 0)) async throws {
         try await client.connect(at: now)
         try await client.answer("stream.resume", with: Resumption(user: own, channels: [], hasMore: false))
@@ -25,7 +25,7 @@ struct KeyedReadingTests {
     /// Another device has marked the messages as unread again.
     private let unmarked = changes(user: 5, [membership(readSeq: 1, readCount: 0, channelSeq: 3, userSeq: 5)])
 
-    @Test("AM-45 I4 a mark whose reply was lost doesn't undo that another device marked as unread since", arguments: [true, false])
+    @Test("AM-45 I4 a mark whose reply was lost doesn't undo a later mark as unread by another device", arguments: [true, false])
     func markIsDoneOnce(isRestarted: Bool) async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -42,7 +42,7 @@ struct KeyedReadingTests {
         #expect(try await client.outbox.items() == [] && client.calls.isEmpty)
     }
 
-    @Test("AM-45 of the marks that can't have left the highest is kept, without a key; one that may have left keeps its own")
+    @Test("AM-45 of marks that haven't been sent the highest is kept, without a key; one that may have been sent keeps its own")
     func coalesced() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -60,7 +60,7 @@ struct KeyedReadingTests {
         #expect(try await client.outbox.items() == [])
     }
 
-    @Test("AM-45 a mark with a connection is written once, with what its key is made of, and removed")
+    @Test("AM-45 a mark with a connection is written once, with the parts of its key, and removed")
     func cheap() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -73,7 +73,7 @@ struct KeyedReadingTests {
         #expect(writes.count == 2 && isPut && isDone)
     }
 
-    @Test("EM-35 I4 a draft whose reply was lost doesn't replace what was written on another device since")
+    @Test("EM-35 I4 a draft whose reply was lost doesn't replace a later one of another device")
     func draftIsDoneOnce() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -91,8 +91,7 @@ struct KeyedReadingTests {
         #expect(try await client.outbox.items() == [])
     }
 
-    @Test(
-        "AM-45 EM-35 of very many marks some are sent without a key at first, and repeated with one; what a person decides has one")
+    @Test("AM-45 EM-35 of very many marks some are first sent without a key, and repeated with one; a person's decisions have one")
     func many() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -117,7 +116,7 @@ struct KeyedReadingTests {
     }
 
     @Test(
-        "AM-45 a mark whose key has expired is carried out all the same, and nobody is asked about it; of what a person decides they are"
+        "AM-45 a mark whose key has expired is still carried out, and the user isn't asked about it; for a person's decision they are"
     )
     func expired() async throws {
         var client = try await Harness()
@@ -133,7 +132,7 @@ struct KeyedReadingTests {
         #expect(try await client.outbox.items().map(\.failure) == [expired])
     }
 
-    @Test("I18 keys of what comes often are bounded by the hour, whatever the server's clock does")
+    @Test("I18 keys of frequent operations are limited by the hour, whatever the server's clock does")
     func allowance() {
         var allowance = KeyAllowance()
         let start: Int64 = 1_800_000_000_000

@@ -6,7 +6,7 @@ import Testing
 @testable import Roost
 
 extension SyncDriver {
-    /// Is nudged, and wakes for timers that have ended before it has dealt with that.
+    /// Is nudged, and wakes for expired timers before it has handled the nudge.
     fileprivate func nudge(asItWakesAfter pause: Duration, on clock: ManualClock) async {
         inputs.append(.nudge)
         clock.advance(by: pause)
@@ -17,7 +17,7 @@ extension SyncDriver {
 
 @Suite("Connection: late timers", .timeLimit(.minutes(5)))
 struct LateTimerTests {
-    @Test("R08 A connection whose timer has ended just when it is nudged isn't given up: the nudge's own time is still to come")
+    @Test("R08 A connection whose timer expires just when it is nudged isn't abandoned: the nudge's own time has yet to pass")
     func nudged() async throws {
         let clock = ManualClock()
         var configuration = Chat.Configuration(

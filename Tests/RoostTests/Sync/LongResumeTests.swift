@@ -4,14 +4,14 @@ import Testing
 
 @testable import Roost
 
-/// Resumes that are too long: for the time of a call, and for a message.
+/// Resumes that are too long: for the timeout of a call, and for a message.
 @Suite("Sync: long resumes")
 struct LongResumeTests {
     private func timeouts(_ client: inout Harness) -> [Duration] {
         client.take().compactMap { if case .startTimer(.call(_), let timeout) = $0 { timeout } else { nil } }
     }
 
-    @Test("R39 a resume that had no answer in time has twice as long the next time, up to eight times, until one has caught up")
+    @Test("R39 a resume without an answer in time gets twice as long the next time, up to eight times, until one has caught up")
     func slow() async throws {
         var client = try await Harness()
         var waited: [Duration] = []
@@ -23,7 +23,7 @@ struct LongResumeTests {
             client.forgetCalls()
         }
         #expect(waited == [30, 60, 120, 240, 240].map { .seconds($0) })
-        // Nothing is heard while a page is on its way.
+        // Nothing arrives while a page is in flight.
         try await client.connect()
         for _ in 0..<32 { try await client.feed(.timer(.liveness)) }
         #expect(client.sync.phase == .catchingUp)
@@ -46,7 +46,7 @@ struct LongResumeTests {
         let with: Resume
     }
 
-    /// The resume that was sent since the last look, and the bytes of its message.
+    /// The resume that was sent since the last query, and the bytes of its message.
     private func sentResume(_ client: inout Harness) throws -> (resume: Resume, sizeBytes: Int) {
         let sent = client.take().compactMap { if case .sendAhead(let bytes) = $0 { bytes } else { nil } }
         let frame = try #require(sent.last)
@@ -54,7 +54,7 @@ struct LongResumeTests {
     }
 
     @Test(
-        "R39 positions that don't fit into a message go in parts of ids, each asked for until it has no more, and then the client is online"
+        "R39 positions that don't fit one message are sent in parts by id, each requested until it has no more, before the client is online"
     )
     func large() async throws {
         var settings = Sync.Settings()
@@ -78,7 +78,7 @@ struct LongResumeTests {
                 try await client.answer("stream.resume", with: nothing)
                 continue
             }
-            // A channel that is new to the client is named as soon as it is there.
+            // A channel that is new to the client is named as soon as it has arrived.
             try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [fresh()], hasMore: true))
             let again = try sentResume(&client).resume
             #expect(again.from == resume.from && again.before == nil && again.channels.count == resume.channels.count + 1)
@@ -95,7 +95,7 @@ struct LongResumeTests {
         #expect(first.from == nil && first.before != nil)
     }
 
-    @Test("R39 a channel that becomes the user's while another part is asked for is fetched before the client is online")
+    @Test("R39 a channel that the user joins while another part is requested is fetched before the client is online")
     func joinedMeanwhile() async throws {
         var settings = Sync.Settings()
         settings.outgoingSizeBytesMax = 3000
@@ -107,7 +107,7 @@ struct LongResumeTests {
         client.sync.saved.epoch = "first"
         try await client.connect()
         let nothing = Resumption(user: changes(user: 1), channels: [], hasMore: false)
-        // On to a part behind the channel's id.
+        // Continues to a part after the channel's id.
         var resume = try sentResume(&client).resume
         while resume.covers(Harness.channel.rawValue) || resume.from == nil {
             try await client.answer("stream.resume", with: nothing)
@@ -128,7 +128,7 @@ struct LongResumeTests {
         #expect(try await client.texts() == ["one", "two"])
     }
 
-    /// The positions that a client names over its next connection.
+    /// The positions that a client names on its next connection.
     private func reconnect(_ client: inout Harness) async throws -> [String: Seq] {
         try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
         client.forgetCalls()
@@ -137,7 +137,7 @@ struct LongResumeTests {
     }
 
     @Test(
-        "AM-34 a channel whose deletion this device knows isn't asked for any more, after a restart either",
+        "AM-34 a channel whose deletion this device knows isn't requested any more, even after a restart",
         arguments: [true, false])
     func deleted(isLive: Bool) async throws {
         var client = try await Harness()

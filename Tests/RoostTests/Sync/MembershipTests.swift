@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Sync: memberships, invitations, preferences")
 struct MembershipTests {
-    @Test("SB-26 R09 What hiding conceals goes from the device, and doesn't come back with a page or an edit")
+    @Test("SB-26 R09 Messages concealed by hiding are removed from the device, and don't return with a page or an edit")
     func concealed() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -21,7 +21,7 @@ struct MembershipTests {
         #expect(try await client.view()?.hiddenState == .unhidden)
     }
 
-    @Test("SB-14 What came before a floor is left out of what a resume brings afresh")
+    @Test("SB-14 Messages from before a floor are left out when a resume sends a channel again")
     func floorOfFreshChannel() async throws {
         var client = try await Harness()
         try await client.connect()
@@ -48,7 +48,7 @@ struct MembershipTests {
         #expect(try await client.view()?.membership == again)
     }
 
-    @Test("SB-15 SB-16 R14 An invitation comes with its channel, the higher revision wins, and others' are nothing to the list")
+    @Test("SB-15 SB-16 R14 An invitation arrives with its channel, the higher revision wins, and others' don't affect the list")
     func invitations() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -75,7 +75,7 @@ struct MembershipTests {
         #expect(try await client.store.savedState().channels.keys.sorted() == [Harness.channel])
     }
 
-    @Test("SB-18 R14 Preferences come with the user's stream, and hold by default until they do")
+    @Test("SB-18 R14 Preferences arrive with the user's stream, and have their defaults until then")
     func preferences() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -87,7 +87,7 @@ struct MembershipTests {
         #expect(try await client.restarted().store.read { try $0.preferences() } == Preferences(autoAcceptInvitations: false))
     }
 
-    @Test("AM-27 SB-25 A fetched channel is known here and followed by nobody; a member's is left to its stream")
+    @Test("AM-27 SB-25 A fetched channel is known here but not followed; a member's is left to its stream")
     func fetched() async throws {
         var client = try await Harness()
         try await client.connect()
@@ -114,7 +114,7 @@ struct MembershipTests {
     }
 
     @Test(
-        "A channel that is joined, or asked for, while what was missed is fetched is handed over when it is there in full",
+        "A channel that is joined, or requested, during a catch-up is handed over once it is complete",
         arguments: EarlyAnswer.allCases)
     func early(answer: EarlyAnswer) async throws {
         var client = try await Harness()
@@ -144,16 +144,16 @@ struct MembershipTests {
         #expect(view.ownCapabilities == [.messageSend])
         #expect(try await client.listed() == [Harness.channel])
         #expect(client.sync.saved.channels.keys.sorted() == (answer == .lost ? [] : [Harness.channel]))
-        // What comes later is another matter.
+        // Later events are a separate matter.
         guard answer != .lost else { return }
         try await client.receive(sent(message(4, "three"), messages: 3))
         #expect(try await client.unread() == 1)
     }
 
-    /// What comes after the answer that brings a channel.
+    /// What follows the answer that contains a channel.
     enum EarlyAnswer: CaseIterable { case withIt, withoutIt, lost }
 
-    @Test("A late answer to a join doesn't bring back a membership that has ended since", arguments: [true, false])
+    @Test("A late answer to a join doesn't restore a membership that has ended since", arguments: [true, false])
     func lateAnswer(isCatchingUp: Bool) async throws {
         var client = try await Harness()
         try await client.connect()
@@ -182,7 +182,7 @@ struct MembershipTests {
         #expect(try await client.listed() == [Harness.channel])
     }
 
-    @Test("A call that is cancelled while its answer waits for what was missed is told once")
+    @Test("A call that is cancelled while its answer waits for the catch-up is answered once")
     func cancelledEarly() async throws {
         var client = try await Harness()
         try await client.connect()
@@ -195,7 +195,7 @@ struct MembershipTests {
         #expect(replies == [.reply(1, .failure(RoostError(.notConnected, "The call was cancelled.")))])
     }
 
-    @Test("SB-04 Of an ephemeral channel there is nothing older to ask for")
+    @Test("SB-04 An ephemeral channel has nothing older to request")
     func ephemeral() async throws {
         var client = try await Harness()
         try await client.connect()
@@ -206,7 +206,7 @@ struct MembershipTests {
         #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 9, windowStart: 0)])
     }
 
-    @Test("ST-01 R39 What was watched is watched again after a reconnect, until it is unwatched, left or refused")
+    @Test("ST-01 R39 A watched channel is watched again after a reconnect, until it is unwatched, left or refused")
     func watching() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -241,9 +241,7 @@ struct MembershipTests {
         #expect(client.calls.values.filter { $0 == "channel.watch" }.count == 1)
     }
 
-    @Test(
-        "ST-10 R39 A channel that is unwatched without a connection isn't watched again by the next one; it was, and the call was refused"
-    )
+    @Test("ST-10 R39 A channel that is unwatched without a connection isn't watched again by the next one")
     func unwatchedOffline() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -260,7 +258,7 @@ struct MembershipTests {
         try await client.reconnect()
         #expect(client.calls.values.filter { $0 == "channel.watch" }.count == 1)
 
-        // As long as the next one isn't there in full, too.
+        // The same holds until the next one has caught up.
         try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
         client.forgetCalls()
         try await client.feed(.start)
@@ -273,12 +271,12 @@ struct MembershipTests {
 }
 
 extension Harness {
-    /// The callers who were answered with a result.
+    /// The callers who got a result.
     fileprivate var replied: [CallToken] {
         outputs.compactMap { if case .reply(let token, .success) = $0 { token } else { nil } }
     }
 
-    /// Loses the connection, and has another one with nothing missed.
+    /// Loses the connection, and gets another one with nothing missed.
     fileprivate mutating func reconnect() async throws {
         try await feed(.transport(sync.connection, .closed(code: nil, reason: "")))
         forgetCalls()

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Roost
 
-/// What changes messages and the history, in the outbox: it waits over a restart, and is done once although a reply is lost.
+/// Changes of messages and the history, in the outbox: they survive a restart, and are made once even if a reply is lost.
 @Suite("Outbox: changes of messages and of the history")
 struct OutboxChangeTests {
     private static let channel = Harness.channel
@@ -20,7 +20,7 @@ struct OutboxChangeTests {
 
     private func name(_ operation: OutboxOperation) -> String { type(of: operation.operation).name }
 
-    /// A client with two messages, of which the last is deleted if it is to be brought back.
+    /// A client with two messages, of which the last is deleted if it is to be restored.
     private func client(for operation: OutboxOperation) async throws -> Harness {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -44,13 +44,13 @@ struct OutboxChangeTests {
         try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
     }
 
-    /// Holds that the channel's newest message is shown as the operation will make it.
+    /// Checks that the channel's newest message is shown as the operation will make it.
     private func expectShown(_ operation: OutboxOperation, by client: Harness) async throws {
         let newest = try await client.view()?.lastMessage
         switch operation {
         case .purge, .deleteMany: #expect(newest?.text == "" && newest?.deletedAt != nil && newest?.isDeletedForMe == false)
         case .deleteForMe: #expect(newest?.text == "" && newest?.isDeletedForMe == true)
-        // What it said comes with the answer.
+        // Its content arrives with the answer.
         case .undelete: #expect(newest?.text == "" && newest?.deletedAt != nil)
         case .metaArrays: #expect(newest?.text == "two" && newest?.metaArrays == ["k": ["v"]])
         case .reset:
@@ -84,13 +84,13 @@ struct OutboxChangeTests {
     }
 
     @Test(
-        "SB-37 SB-59 SB-60 R24 a lost reply has a change sent again with its key, also after a restart", arguments: operations)
+        "SB-37 SB-59 SB-60 R24 after a lost reply a change is sent again with its key, even after a restart", arguments: operations)
     func lostReply(operation: OutboxOperation) async throws {
         var before = try await client(for: operation)
         try await before.enqueue(operation)
         let keys = before.keys[name(operation)]
         #expect(keys?.count == 1)
-        // Over another connection first, and then by another process.
+        // On another connection first, and then by another process.
         try await before.feed(.transport(before.sync.connection, .closed(code: 1006, reason: "")))
         before.forgetCalls()
         try await reconnect(&before)
@@ -103,7 +103,7 @@ struct OutboxChangeTests {
     }
 
     @Test(
-        "SB-37 SB-59 SB-60 R24 a refusal of a change takes back what was shown, and leaves it in the outbox until it is given up",
+        "SB-37 SB-59 SB-60 R24 a refusal of a change removes its overlay, and leaves it in the outbox until it is given up",
         arguments: operations)
     func refused(operation: OutboxOperation) async throws {
         var client = try await client(for: operation)
@@ -119,7 +119,7 @@ struct OutboxChangeTests {
     }
 
     @Test(
-        "SB-37 SB-59 SB-60 R24 a change that is asked for twice offline is sent once; those of lists of texts are sent each",
+        "SB-37 SB-59 SB-60 R24 a change requested twice offline is sent once; those of lists of texts are each sent",
         arguments: operations)
     func twice(operation: OutboxOperation) async throws {
         var client = try await offline(for: operation)
@@ -129,9 +129,9 @@ struct OutboxChangeTests {
         try await expectShown(operation, by: client)
     }
 
-    // MARK: What another device did since
+    // MARK: Changes of another device since
 
-    /// An operation about the user alone, and the user's rows after another device has taken back what it did.
+    /// An operation about the user alone, and the user's rows after another device has reversed it.
     struct TakenBack: Sendable, CustomTestStringConvertible {
         let operation: OutboxOperation
         let rows: Rows
@@ -152,7 +152,7 @@ struct OutboxChangeTests {
     ]
 
     @Test(
-        "SB-20 D-29 R24 I4 leaving, muting and preferences whose reply was lost don't undo what another device did since",
+        "SB-20 D-29 R24 I4 leaving, muting and preferences whose reply was lost don't undo later changes of another device",
         arguments: takenBack)
     func otherDevice(act: TakenBack) async throws {
         let name = name(act.operation)

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Roost
 
-/// What the machine goes on from when the outbox couldn't be written.
+/// The state from which the machine continues when the outbox couldn't be written.
 @Suite("Outbox: writes that fail")
 struct OutboxFailureTests {
     private static let channel = Harness.channel
@@ -13,7 +13,7 @@ struct OutboxFailureTests {
         var operation: String
     }
 
-    /// Feeds an input, and all that is kept by it. Returns the operations that are sent.
+    /// Feeds an input, and all that it kept. Returns the operations that are sent.
     private func feed(_ input: Sync.Input, to sync: inout Sync) -> [String] {
         var sent: [String] = []
         var inputs = [input]
@@ -31,7 +31,7 @@ struct OutboxFailureTests {
         return sent
     }
 
-    @Test("A message is sent although a change of it couldn't be written, with the one before it answered meanwhile")
+    @Test("A message is sent even if a change of it couldn't be written, and the previous one was answered meanwhile")
     func heldUp() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -49,7 +49,7 @@ struct OutboxFailureTests {
         #expect(feed(.outboxFailed(saved, "It is full."), to: &sync) == ["message.send"])
     }
 
-    @Test("A message that is answered, and that the stream hasn't brought yet, isn't sent once more after a write that failed")
+    @Test("An answered message that the stream hasn't delivered yet isn't sent again after a failed write")
     func acknowledged() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -64,7 +64,7 @@ struct OutboxFailureTests {
         #expect(sync.acknowledged.count == 1 && sync.queues.isEmpty)
     }
 
-    @Test("What is meant for another server waits for the app, also where the file couldn't be told of this one")
+    @Test("Operations for another server wait for the app, even if the file couldn't record this one")
     func otherServer() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -82,7 +82,7 @@ struct OutboxFailureTests {
     }
 
     @Test(
-        "AM-45 a channel that is read is shown as read after a write that failed, and as the server has it when nobody reads it any more",
+        "AM-45 a channel being read is shown as read after a failed write, and in the server's state when reading ends",
         arguments: ["general", "other"] as [ChannelID])
     func reading(failing: ChannelID) async throws {
         var client = try await Harness()
@@ -98,7 +98,7 @@ struct OutboxFailureTests {
         #expect(try await client.unread() == 2)
     }
 
-    @Test("R08 what couldn't be written, where nobody knows what is in the file, doesn't hold up what comes after it")
+    @Test("R08 operations that couldn't be written, to a file of unknown content, don't hold up later ones")
     func unreadable() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -116,7 +116,7 @@ struct OutboxFailureTests {
         #expect(feed(send("c2", 1_000_003), to: &sync) == ["message.send"])
     }
 
-    @Test("R08 an operation of the file that couldn't be changed is sent all the same where the file can't be read")
+    @Test("R08 an operation in the file whose change couldn't be written is still sent if the file can't be read")
     func unreadableChange() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()

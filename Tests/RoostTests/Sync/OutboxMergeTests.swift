@@ -3,7 +3,7 @@ import Testing
 
 @testable import Roost
 
-/// Changes of a message that were made while the server might have it, and that it doesn't have after all.
+/// Changes of a message that were made while the server might have it, although it turns out not to.
 @Suite("Outbox: changes behind a message that was refused")
 struct OutboxMergeTests {
     private static let channel = Harness.channel
@@ -16,7 +16,7 @@ struct OutboxMergeTests {
 
     private let deletion = OutboxOperation.delete(DeleteMessage(channel: channel, message: MessageID(rawValue: 0)), of: "c1")
 
-    /// A client whose message is under way.
+    /// A client whose message is in flight.
     private func client() async throws -> Harness {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -32,7 +32,7 @@ struct OutboxMergeTests {
 
     private let discarded = RoostError(.notFound, "The message was discarded.")
 
-    @Test("R08 a message that was deleted on its way isn't published when the silence that refused it ends")
+    @Test("R08 a message that was deleted in flight isn't published when the silence that refused it ends")
     func deleted() async throws {
         var client = try await client()
         try await client.enqueue(edit("B"))
@@ -41,14 +41,14 @@ struct OutboxMergeTests {
         try await client.refuse("message.send", with: silenced)
         #expect(try await kept(by: client) == ["next"])
         #expect(client.take().contains(.settled(key, .failure(discarded))))
-        // Nothing waits for an end: the next message finds out for itself.
+        // Nothing waits for an end: the next message is tried itself.
         #expect(client.inFlight == "c2" && client.calls.values.sorted() == ["message.send"])
         try await client.refuse("message.send", with: silenced)
         try await client.feed(.timer(.outbox(Self.channel)))
         #expect(client.inFlight == "c2")
     }
 
-    @Test("R08 of the edits of a message on its way that is refused for a while, the last one is what is sent in the end")
+    @Test("R08 of the edits of a message in flight that is refused for a while, the last one is sent in the end")
     func edited() async throws {
         var client = try await client()
         try await client.enqueue(edit("B"))
@@ -67,7 +67,7 @@ struct OutboxMergeTests {
         #expect(try await kept(by: client) == [])
     }
 
-    /// The client on another server, which doesn't have the message that the former one may have had.
+    /// The client on another server, which doesn't have the message that the former one may have.
     private func moved(_ client: inout Harness) async throws {
         try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
         client.forgetCalls()
@@ -79,7 +79,7 @@ struct OutboxMergeTests {
         try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
     }
 
-    @Test("R08 a message that was deleted on its way to another server isn't published on this one")
+    @Test("R08 a message that was deleted in flight to another server isn't published on this one")
     func deletedElsewhere() async throws {
         var client = try await client()
         try await client.enqueue(deletion)
@@ -91,7 +91,7 @@ struct OutboxMergeTests {
         #expect(client.take().contains(.settled(key, .failure(discarded))))
     }
 
-    @Test("R08 a change of a message that was meant for another server waits with it, and this server isn't asked for it")
+    @Test("R08 a change of a message for another server waits with it, and isn't sent to this server")
     func changedElsewhere() async throws {
         for (change, rest) in [(edit("B"), ["B"]), (deletion, [])] as [(OutboxOperation, [String?])] {
             var client = try await client()
@@ -104,7 +104,7 @@ struct OutboxMergeTests {
         }
     }
 
-    @Test("R08 changes of a stored message that are left for another server say nothing of this server's message with its id")
+    @Test("R08 changes of a stored message that are left for another server don't affect this server's message with its id")
     func storedElsewhere() async throws {
         let change = EditMessage(channel: Harness.channel, message: MessageID(rawValue: 2), text: "left")
         for left in [
@@ -124,12 +124,12 @@ struct OutboxMergeTests {
             }
             try await client.enqueue(again)
             #expect(client.calls.count == 1)
-            // Beside the message that was on its way to the former one.
+            // Besides the message that was in flight to the former one.
             #expect(try await client.outbox.items().map(\.operation).filter { $0.sent == nil } == [left, again])
         }
     }
 
-    @Test("R08 a message that is sent again on another server is sent as it is now, whatever was to become of it on the former one")
+    @Test("R08 a message that is sent again on another server has its new content, whatever changes were pending on the former one")
     func sentAgainElsewhere() async throws {
         var client = try await client()
         try await client.enqueue(edit("B"))
@@ -151,7 +151,7 @@ struct OutboxMergeTests {
         #expect(try await kept(by: client) == [])
     }
 
-    @Test("R08 a deletion that another chat has left for another server doesn't take away the message that this server refuses")
+    @Test("R08 a deletion that another chat has left for another server doesn't remove the message that this server refuses")
     func leftForAnotherServer() async throws {
         let before = try await client()
         let left = OutboxItem(
@@ -168,7 +168,7 @@ struct OutboxMergeTests {
         #expect(client.inFlight == "c1")
     }
 
-    @Test("R08 a message that was deleted on its way and is refused takes the changes behind its deletion with it")
+    @Test("R08 a message that was deleted in flight and is refused takes the changes after its deletion with it")
     func changedBehindDeletion() async throws {
         var client = try await client()
         try await client.enqueue(edit("B"))
@@ -195,7 +195,7 @@ struct OutboxMergeTests {
         return client
     }
 
-    @Test("R08 a change that was refused isn't made of a message that another history refuses, unless it is retried")
+    @Test("R08 a refused change isn't applied to a message that another history refuses, unless it is retried")
     func refusedChange() async throws {
         for (change, rest) in [(edit("B"), ["B"]), (deletion, [])] as [(OutboxOperation, [String?])] {
             var client = try await refused(change)
@@ -212,7 +212,7 @@ struct OutboxMergeTests {
         }
     }
 
-    @Test("R08 an edit of a message that is still to be sent doesn't bring back one that was refused")
+    @Test("R08 an edit of an unsent message doesn't revive a refused one")
     func editedAfterRefusal() async throws {
         var client = try await refused(edit("B"))
         let later = EditMessage(channel: Self.channel, message: MessageID(rawValue: 0), customType: "note")
@@ -222,7 +222,7 @@ struct OutboxMergeTests {
         #expect(items.map { $0.operation.sent?.content.customType } == ["note", nil])
     }
 
-    @Test("R08 an edit of a message that is still to be sent comes after those that wait behind it")
+    @Test("R08 an edit of an unsent message is applied after the edits that wait behind it")
     func editedElsewhere() async throws {
         var client = try await client()
         try await client.enqueue(edit("B"))

@@ -29,9 +29,7 @@ struct OutboxOperationTests {
         try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
     }
 
-    @Test(
-        "What is asked for offline is shown at once, kept over a restart, and sent when there is a connection, with a key"
-    )
+    @Test("An operation requested offline is shown at once, kept over a restart, and sent with the next connection, with a key")
     func shown() async throws {
         var before = try await offline()
         for operation in [
@@ -50,7 +48,7 @@ struct OutboxOperationTests {
         #expect(client.keys["channel.hide"]?.first??.count == 36)
     }
 
-    @Test("A lost reply has the call sent again with its key, also after a restart; what was done isn't done again")
+    @Test("After a lost reply the call is sent again with its key, even after a restart; a completed operation isn't repeated")
     func lostReply() async throws {
         var before = try await Harness()
         try await before.connectWithChannel()
@@ -64,7 +62,7 @@ struct OutboxOperationTests {
         #expect(try await client.store.read { try $0.overlays() } == [:])
     }
 
-    @Test("Where the server keeps no more keys of the user, an operation is sent again without; another refusal of it stays one")
+    @Test("If the server keeps no more keys of the user, an operation is sent again without; another refusal is final")
     func noMoreKeys() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -83,7 +81,7 @@ struct OutboxOperationTests {
         }
     }
 
-    @Test("Preferences that can't have left are one change, and a refused one stays beside what decides something else")
+    @Test("Unsent preferences are one change, and a refused one is kept until a later one decides the same")
     func preferences() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -107,7 +105,7 @@ struct OutboxOperationTests {
         #expect(try await kept() == [.preferences(whole)])
     }
 
-    @Test("Operations of one number, which two clients of one folder may give, are all sent")
+    @Test("Operations with the same number, which two clients of one folder may give, are all sent")
     func sameNumber() async throws {
         let items = (1...3 as ClosedRange<Int64>).map { id in
             OutboxItem(
@@ -130,7 +128,7 @@ struct OutboxOperationTests {
         #expect(queue.isIdle)
     }
 
-    @Test("Where only the last counts, the last is sent: the highest place read, the last of hiding, all of the preferences")
+    @Test("If only the last counts, the last is sent: the highest read position, the last of hiding, all of the preferences")
     func coalesced() async throws {
         var client = try await offline()
         for operation in [
@@ -147,8 +145,7 @@ struct OutboxOperationTests {
     }
 
     @Test(
-        "D-29 Muting a channel for oneself is shown at once and out of the total; of several the last is sent, and a refusal takes it back"
-    )
+        "D-29 Muting a channel for oneself is shown and out of the total at once; the last one is sent, and a refusal reverses it")
     func muting() async throws {
         var client = try await offline()
         func mutedUntil() async throws -> Timestamp? { try await client.view()?.membership?.notificationsMutedUntil }
@@ -177,7 +174,7 @@ struct OutboxOperationTests {
         #expect(try await total() == before)
     }
 
-    @Test("D-29 a channel is muted for up to a hundred years: a longer time, or none, is refused and not kept")
+    @Test("D-29 a channel is muted for up to a hundred years: a longer time, or zero, is refused and not kept")
     @MainActor func longestMute() async throws {
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         let configuration = Chat.Configuration(storage: .inMemory, logger: logger, transport: TinyServer())
@@ -193,7 +190,7 @@ struct OutboxOperationTests {
         #expect(try await chat.driver.files().outbox.count() == 1)
     }
 
-    @Test("An edit of a message that can't have left changes it, and deleting it leaves no trace")
+    @Test("An edit of an unsent message changes it, and deleting it leaves no trace")
     func unsentMessage() async throws {
         var client = try await offline()
         try await client.send("a", clientId: "c1")
@@ -205,7 +202,7 @@ struct OutboxOperationTests {
         #expect(try await client.outbox.count() == 1)
     }
 
-    @Test("SB-58 SB-59 An edit isn't lost by a deletion that is taken back before it has left, or that the server refuses")
+    @Test("SB-58 SB-59 An edit isn't lost by a deletion that is reversed before it is sent, or that the server refuses")
     func editBeforeDeletion() async throws {
         let delete = OutboxOperation.delete(DeleteMessage(channel: Self.channel, message: MessageID(rawValue: 2)))
         for isTakenBack in [true, false] {
@@ -217,7 +214,7 @@ struct OutboxOperationTests {
                 #expect(try await client.outbox.items().map(\.operation) == [edit("uno")])
             } else {
                 #expect(try await client.outbox.items().map(\.operation) == [edit("uno"), delete])
-                // Deleted, brought back and deleted: one deletion.
+                // Deleted, restored and deleted: one deletion.
                 try await client.enqueue(.undelete(UndeleteMessage(channel: Self.channel, message: MessageID(rawValue: 2))))
                 try await client.enqueue(delete)
                 #expect(try await client.outbox.items().map(\.operation) == [edit("uno"), delete])
@@ -233,7 +230,7 @@ struct OutboxOperationTests {
         }
     }
 
-    @Test("SB-59 a message that is deleted and restored again and again offline ends as it was asked for last")
+    @Test("SB-59 a message that is deleted and restored repeatedly offline ends in the last requested state")
     func restoredLast() async throws {
         let message = MessageID(rawValue: 2)
         let delete = OutboxOperation.delete(DeleteMessage(channel: Self.channel, message: message))
@@ -252,7 +249,7 @@ struct OutboxOperationTests {
         for operation in [undelete, delete, undelete] { try await client.enqueue(operation) }
         #expect(try await client.outbox.items().map(\.operation) == [delete, undelete])
 
-        // It is deleted with another one, and the two once more.
+        // It is deleted with another one, and both again.
         let both = [message, MessageID(rawValue: 3)]
         let several = OutboxOperation.deleteMany(DeleteMessages(channel: Self.channel, messages: both))
         client = try await offline()
@@ -260,7 +257,7 @@ struct OutboxOperationTests {
         #expect(try await client.outbox.items().map(\.operation) == [several, undelete, several])
     }
 
-    @Test("Changes of a message that may have left follow it, with the id that it gets")
+    @Test("Changes of a message that may have been sent follow it, with the id that it gets")
     func sentMessage() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -277,7 +274,7 @@ struct OutboxOperationTests {
             ])
     }
 
-    @Test("A refusal takes back what was shown, and stays with its error until it is tried again or given up")
+    @Test("A refusal removes the overlay, and stays with its error until it is retried or given up")
     func refused() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -295,7 +292,7 @@ struct OutboxOperationTests {
         #expect(try await client.outbox.count() == 0)
     }
 
-    @Test("A queue waits for the end of a refusal that has one, and goes on in order; with the setting it goes on at once")
+    @Test("A queue waits for the end of a temporary refusal, and continues in order; with the setting it continues at once")
     func waiting() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -310,7 +307,7 @@ struct OutboxOperationTests {
         #expect(client.inFlight == "c1")
         try await client.refuse("message.send", with: RoostError(.muted, "Muted.", until: .forever))
         #expect(client.inFlight == "c2")
-        // Whoever deletes the message that is waited for has the next one sent.
+        // Deleting the awaited message has the next one sent.
         try await client.send("c", clientId: "c3")
         try await client.refuse("message.send", with: RoostError(.muted, "Muted.", until: until))
         #expect(client.inFlight == nil)
@@ -320,7 +317,7 @@ struct OutboxOperationTests {
         #expect(client.take().contains(.cancelTimer(.outbox(Self.channel))))
     }
 
-    @Test("Bringing a message back whose deletion is waited for has the next operation sent, and so has what replaces one that is")
+    @Test("Restoring a message whose deletion waits has the next operation sent, and so does replacing a waiting operation")
     func noLongerWaiting() async throws {
         let delete = OutboxOperation.delete(DeleteMessage(channel: Self.channel, message: MessageID(rawValue: 2)))
         let refusal = RoostError(.muted, "Muted.", until: Timestamp(milliseconds: 60_000))
@@ -341,7 +338,7 @@ struct OutboxOperationTests {
         #expect(client.calls.values.contains("channel.unhide"))
     }
 
-    @Test("After a restore of the same server what wasn't sent is sent; for another server it waits until the app decides")
+    @Test("After a restore of the same server unsent operations are sent; for another server they wait until the app decides")
     func otherServer() async throws {
         var client = try await offline()
         try await client.send("a", clientId: "c1")
@@ -363,7 +360,7 @@ struct OutboxOperationTests {
     }
 
     @Test(
-        "What another process sent, or left, while it had the files counts when they come back, or are read again after a failure",
+        "Operations sent or left by another process count when the files come back, or are read again after a failure",
         arguments: [true, false])
     func reopened(isAfterFailure: Bool) async throws {
         var client = try await offline()
@@ -389,7 +386,7 @@ struct OutboxOperationTests {
     }
 
     @Test(
-        "ST-03 joining takes back that the user leaves, unless that is under way, by the channel's id and as `type:id`",
+        "ST-03 joining cancels the user's leaving, unless that is in flight, by the channel's id and as `type:id`",
         arguments: ["general", "community:general"] as [ChannelID])
     func joining(name: ChannelID) async throws {
         var client = try await Harness()
@@ -401,7 +398,7 @@ struct OutboxOperationTests {
         #expect(try await client.listed() == [Self.channel])
     }
 
-    @Test("ST-03 joining a channel whose own id looks like `type:id` doesn't take back that the user leaves another one")
+    @Test("ST-03 joining a channel whose own id looks like `type:id` doesn't cancel leaving another one")
     func joiningOther() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -413,7 +410,7 @@ struct OutboxOperationTests {
         #expect(try await client.outbox.items().map(\.operation).last == leave)
     }
 
-    @Test("A device's clock that jumps orders nothing, and keys have the server's time")
+    @Test("A device's clock that jumps doesn't affect any order, and keys have the server's time")
     func clock() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -429,7 +426,7 @@ struct OutboxOperationTests {
         #expect(key.madeAt == Timestamp(milliseconds: 0))
     }
 
-    @Test("A server of an older protocol, which names neither itself nor the time and knows no keys, is sent to all the same")
+    @Test("A server of an older protocol, which sends neither its name nor the time and knows no keys, still gets operations")
     func olderServer() async throws {
         var client = try await Harness()
         try await client.feed(.start)
@@ -447,7 +444,7 @@ struct OutboxOperationTests {
         #expect(try await client.view()?.hiddenState == .unhidden)
     }
 
-    @Test("100,000 operations without a connection are taken, coalesced, read again after a restart and given up")
+    @Test("100,000 operations without a connection are accepted, coalesced, read again after a restart and given up")
     func many() async throws {
         var sync = Sync(user: "ann", client: "test", random: NoChance())
         let count: Int64 = 100_000

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Roost
 
-/// What waits in the outbox, for how long, and what doesn't wait with it.
+/// Which operations wait in the outbox, for how long, and which don't wait with them.
 @Suite("Outbox: waiting")
 struct OutboxWaitTests {
     private static let channel = Harness.channel
@@ -39,7 +39,7 @@ struct OutboxWaitTests {
         #expect(client.calls.values.contains("channel.muteNotifications"))
     }
 
-    @Test("R08 a busy server is asked ever later, at the earliest when it says")
+    @Test("R08 a busy server is asked at growing intervals, at the earliest when it says")
     func backoff() async throws {
         var client = try await client()
         try await client.send("hi", clientId: "c1")
@@ -52,7 +52,7 @@ struct OutboxWaitTests {
         #expect(pauses(&client) == [.seconds(60)])
     }
 
-    @Test("R08 without the setting, a refusal that has an end counts as one that has none: the next operation goes at once")
+    @Test("R08 without the setting, a temporary refusal counts as final: the next operation is sent at once")
     func notWaiting() async throws {
         var settings = Sync.Settings()
         settings.waitsForEndOfRefusal = false
@@ -72,7 +72,7 @@ struct OutboxWaitTests {
     }
 
     @Test(
-        "R08 AM-43 while a message waits for the end of a silence, reading, drafts, muting and leaving don't wait with it, but edits do"
+        "R08 AM-43 while a message waits for the end of a silence, reading, drafts, muting and leaving overtake it, but edits don't"
     )
     func overtaking() async throws {
         var client = try await client()
@@ -84,7 +84,7 @@ struct OutboxWaitTests {
         try await client.enqueue(.edit(edit, of: nil))
         try await client.enqueue(read)
         #expect(client.calls.values.sorted() == ["reading.mark"])
-        // One goes after the other.
+        // One is sent after the other.
         try await client.enqueue(.mute(MuteNotifications(channel: Self.channel)))
         try await client.enqueue(draft("what"))
         try await client.feed(.timer(.draft(Self.channel)))
@@ -105,15 +105,13 @@ struct OutboxWaitTests {
         #expect(client.inFlight == "c2")
     }
 
-    @Test(
-        "SB-26 SB-60 hiding and resetting while a message waits for the end of a silence go before it, up to what the user has seen"
-    )
+    @Test("SB-26 SB-60 hiding and resetting overtake a message that waits for the end of a silence, up to what the user has seen")
     func concealing() async throws {
         var client = try await client()
         try await client.send("hi", clientId: "c1")
         let reset = OutboxOperation.reset(ResetHistory(channel: Self.channel))
         let seen = OutboxOperation.reset(ResetHistory(channel: Self.channel, upTo: 3))
-        // On its way it is meant too.
+        // The message in flight is included.
         try await client.enqueue(reset)
         #expect(try await client.outbox.items().map(\.operation).contains(reset))
         try await client.refuse(
@@ -130,7 +128,7 @@ struct OutboxWaitTests {
         #expect(client.calls.values.sorted() == ["channel.unhide"])
     }
 
-    @Test("SB-26 SB-60 what conceals goes before messages alone: not before an edit behind them, nor does showing go before hiding")
+    @Test("SB-26 SB-60 concealing overtakes only messages: not a later edit, nor does showing overtake hiding")
     func concealingInOrder() async throws {
         var client = try await client()
         let hide = OutboxOperation.hide(HideChannel(channel: Self.channel, hidePreviousMessages: true))
@@ -144,12 +142,12 @@ struct OutboxWaitTests {
             .edit(EditMessage(channel: Self.channel, message: MessageID(rawValue: 2), text: "edited"), of: nil))
         try await client.enqueue(.reset(ResetHistory(channel: Self.channel)))
         #expect(client.calls.isEmpty)
-        // What isn't concealed by them goes on.
+        // Other operations continue.
         try await client.enqueue(read)
         #expect(client.calls.values.sorted() == ["reading.mark"])
     }
 
-    @Test("SB-60 a reset beside a message for another server conceals nothing that the user hasn't seen")
+    @Test("SB-60 a reset beside a message for another server conceals only what the user has seen")
     func concealingBesideOthers() async throws {
         var client = try await client()
         try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
@@ -160,7 +158,7 @@ struct OutboxWaitTests {
         #expect(try await client.outbox.items().map(\.operation).last == .reset(ResetHistory(channel: Self.channel, upTo: 3)))
     }
 
-    @Test("R08 what overtakes a waiting message and can't be taken now is tried again with it")
+    @Test("R08 an operation that overtakes a waiting message and can't be accepted now is retried with it")
     func overtakingRefused() async throws {
         var client = try await client()
         let silenced = RoostError(.channelMuted, "Silenced.", until: Timestamp(milliseconds: 7_200_000))
@@ -179,7 +177,7 @@ struct OutboxWaitTests {
         #expect(client.inFlight == "c1")
     }
 
-    @Test("R08 what overtakes a waiting message, and is refused for longer, doesn't put the message off")
+    @Test("R08 an operation that overtakes a waiting message, and is refused for longer, doesn't delay the message")
     func notPutOff() async throws {
         var client = try await client()
         func silenced(_ seconds: Int64) -> RoostError {
@@ -196,13 +194,13 @@ struct OutboxWaitTests {
         #expect(pauses(&client) == [])
         try await client.feed(.timer(.outbox(Self.channel)))
         #expect(client.inFlight == "c1")
-        // Sooner it may be.
+        // It may advance the retry.
         try await client.refuse("message.send", with: silenced(600))
         try await client.refuse("channel.muteNotifications", with: silenced(60))
         #expect(pauses(&client) == [.seconds(600), .seconds(60)])
     }
 
-    @Test("R08 what may overtake doesn't overtake itself while it waits for the end of its own refusal")
+    @Test("R08 an operation that may overtake doesn't overtake itself while it waits for the end of its own refusal")
     func overtakingItself() async throws {
         var client = try await client()
         let banned = RoostError(.banned, "Banned.", until: Timestamp(milliseconds: 7_200_000))
@@ -221,7 +219,7 @@ struct OutboxWaitTests {
         #expect(try await client.outbox.count() == 0)
     }
 
-    @Test("EM-35 R08 a draft that is held back goes before leaving, and what the server refuses after the membership is given up")
+    @Test("EM-35 R08 a delayed draft is sent before leaving, and operations refused after the membership are dropped")
     func left() async throws {
         var client = try await client()
         try await client.enqueue(draft("hey"))
@@ -232,7 +230,7 @@ struct OutboxWaitTests {
         try await client.answer("member.leave", with: Done())
         try await client.feed(.timer(.draft(Self.channel)))
         #expect(try await client.outbox.count() == 0 && client.calls.isEmpty)
-        // Somebody else ends it.
+        // Another user ends it.
         for operation in [draft("hey"), read] { try await client.enqueue(operation) }
         try await client.refuse("reading.mark", with: RoostError(.notMember, "No."))
         try await client.feed(.timer(.draft(Self.channel)))

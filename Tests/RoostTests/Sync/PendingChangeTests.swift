@@ -3,7 +3,7 @@ import Testing
 
 @testable import Roost
 
-/// Changes on their way, as everything that shows the changed rows has them.
+/// Pending changes, as shown by everything that shows the changed rows.
 @Suite("Outbox: pending changes are shown everywhere")
 struct PendingChangeTests {
     private static let channel = Harness.channel
@@ -31,7 +31,7 @@ struct PendingChangeTests {
     }
 
     @Test(
-        "SB-58 SB-59 The last message shows its edits and its deletion at once, also after a restart, and is as it was when they are refused"
+        "SB-58 SB-59 The last message shows its edits and its deletion at once, even after a restart, and is restored by their refusals"
     )
     func lastMessage() async throws {
         var client = try await offline()
@@ -46,20 +46,20 @@ struct PendingChangeTests {
         #expect(try await client.view()?.lastMessage?.text == "")
 
         try await reconnect(&client)
-        // The edit goes first: it stays when the deletion is refused.
+        // The edit is sent first: it stays when the deletion is refused.
         try await client.refuse("message.edit", with: RoostError(.notPermitted, "No."))
         try await client.answer("message.edit", with: message(2, "other", changedAt: 4))
         try await client.refuse("message.delete", with: RoostError(.notPermitted, "No."))
         #expect(try await client.view() == known.view)
     }
 
-    /// A client that has marked its channel as read, and has the answer while it fetches what it missed before the event of the mark.
+    /// A client that has marked its channel as read, and gets the answer while it fetches events missed before that of the mark.
     private func answeredWhileCatchingUp(hasKeys: Bool = true) async throws -> Harness {
         var client = try await Harness()
         try await client.connectWithChannel()
         if !hasKeys { while client.sync.keyAllowance.take(at: Timestamp(milliseconds: 0)) {} }
         try await client.enqueue(.read(MarkRead(channel: Self.channel)))
-        // The messages at 4 and 5 didn't come.
+        // The messages at 4 and 5 didn't arrive.
         try await client.receive(sent(message(6, "five"), messages: 5))
         try await client.receive(mine(2, .readingMarked, membership(readSeq: 3, readCount: 2, userSeq: 2)))
         try await client.answer("reading.mark", with: UnreadCount(channelId: Self.channel, unreadCount: 0, readSeq: 3))
@@ -67,9 +67,7 @@ struct PendingChangeTests {
         return client
     }
 
-    @Test(
-        "A change that is answered while what was missed is fetched is shown until its event is stored; before, it went for a moment"
-    )
+    @Test("A change that is answered during a catch-up is shown until its event is stored")
     func answeredEarly() async throws {
         var client = try await answeredWhileCatchingUp()
         #expect(try await client.unread() == 0)
@@ -84,14 +82,14 @@ struct PendingChangeTests {
     }
 
     @Test(
-        "A change that was answered before a connection was lost is shown until the next one has brought its event, and isn't sent again",
+        "A change that was answered before a connection was lost is shown until the next one delivers its event, and isn't sent again",
         arguments: [true, false])
     func answeredAndLost(hasKeys: Bool) async throws {
         var client = try await answeredWhileCatchingUp(hasKeys: hasKeys)
         try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
         client.forgetCalls()
         #expect(try await client.unread() == 0)
-        // What comes behind it waits.
+        // Later operations wait.
         try await client.enqueue(.send(SendMessage(channel: Self.channel, clientId: "c1", text: "behind")))
         try await reconnect(&client)
         #expect(client.keys["reading.mark"]?.count == 1)
@@ -101,7 +99,7 @@ struct PendingChangeTests {
     }
 
     @Test(
-        "A change that was answered before a connection was lost holds up nothing, also if the outbox couldn't be written since",
+        "A change that was answered before a connection was lost holds up nothing, even if the outbox couldn't be written since",
         arguments: [true, false])
     func answeredAndNotWritten(hasKeys: Bool) async throws {
         var client = try await answeredWhileCatchingUp(hasKeys: hasKeys)
@@ -130,7 +128,7 @@ struct PendingChangeTests {
         #expect(try await client.outbox.items().count == (hasKeys ? 1 : 0))
     }
 
-    @Test("A message that was on its way when it was edited shows that as the last one once it has arrived")
+    @Test("A message that was edited in flight shows the edit as the last message once it has arrived")
     func arrived() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -141,7 +139,7 @@ struct PendingChangeTests {
         #expect(try await client.view()?.lastMessage?.text == "b")
     }
 
-    @Test("SB-26 Hiding the messages so far conceals them at once, and none that come later; a refusal brings them back")
+    @Test("SB-26 Hiding the messages so far conceals them at once, and no later ones; a refusal restores them")
     func concealed() async throws {
         var client = try await offline()
         try await client.enqueue(.send(SendMessage(channel: Self.channel, clientId: "c1", text: "before")))
@@ -157,7 +155,7 @@ struct PendingChangeTests {
         #expect(try await client.window().rows.map(\.item.text) == ["later"])
         #expect(try await client.view()?.lastMessage?.text == "later")
         #expect(try await client.unread() == 1)
-        // An edit of a concealed message is kept for then.
+        // An edit of a concealed message is kept until then.
         try await client.receive(edited(message(2, "uno", changedAt: 5), messages: 3))
         try await client.refuse("message.send", with: RoostError(.notPermitted, "No."))
         try await client.refuse("channel.hide", with: RoostError(.notPermitted, "No."))
@@ -166,7 +164,7 @@ struct PendingChangeTests {
         #expect(try await client.store.read { try $0.overlays() } == [:])
     }
 
-    @Test("Hiding the messages so far again takes the place of hiding them before; showing the channel doesn't")
+    @Test("Hiding the messages so far again replaces the earlier hiding; showing the channel doesn't")
     func concealedTwice() async throws {
         var client = try await offline()
         for operation in [hide, .unhide(UnhideChannel(channel: Self.channel))] { try await client.enqueue(operation) }
@@ -179,12 +177,12 @@ struct PendingChangeTests {
         #expect(try await client.outbox.items().map(\.concealedSeq) == [3])
     }
 
-    @Test("100,000 edits and deletions of as many messages are taken, shown and sent, whatever becomes of each")
+    @Test("100,000 edits and deletions of as many messages are accepted, shown and sent, whatever their outcomes")
     func many() async throws {
         var sync = Sync(user: "ann", client: "test", random: NoChance())
         let count: Int64 = 100_000
         for number in 1...count {
-            // Of every second message from the end on: they come in neither order.
+            // Of every second message from the end on: in neither order.
             let id = number.isMultiple(of: 2) ? number : count * 2 - number
             _ = sync.handle(
                 .enqueue(number, number.isMultiple(of: 3) ? delete(id) : edit("x", id), id: number, at: Timestamp(milliseconds: 0)))

@@ -4,15 +4,15 @@ import Testing
 
 @testable import Roost
 
-/// Rows that are written plainly aren't read by Foundation: they must mean the same.
-@Suite("Rows that are written plainly")
+/// Plainly written rows aren't read by Foundation: they must mean the same.
+@Suite("Plainly written rows")
 struct PlainRowsTests {
-    /// The texts of a text, as a server may write them, and as none does.
+    /// The forms of a text, as a server may write them, and as none does.
     private static let texts = [
         "hi", "", "é 🐦 日本", "\"quotes\" and \\ and /", "a\nb\tc\r", "\u{1}\u{8}\u{C}\u{1F}\u{7F}", "null", "{}[],:",
     ]
 
-    @Test("a model that reads itself is what Foundation reads", arguments: texts)
+    @Test("a model that reads itself equals what Foundation reads", arguments: texts)
     func models(text: String) throws {
         var message = message(1, text)
         try expectSame(message)
@@ -60,7 +60,7 @@ struct PlainRowsTests {
         #expect(decoded == model)
     }
 
-    /// Values in the place of a message's text, and whether the message can be read.
+    /// Values in the place of a message's text, and whether the message is readable.
     private static let values: [(json: String, isRead: Bool)] = [
         (#""hi""#, true), (#" "hi" "#, true), (#""\u0041\ud83d\udc26""#, true), (#""\/\b\f""#, true), ("null", false), ("7", false),
         ("{}", false), (#"["a"]"#, false), ("true", false), (#""\ud83d""#, false), (#""a\#u{1}""#, false), ("nul", false),
@@ -71,7 +71,7 @@ struct PlainRowsTests {
         (#""hi","changeSeq":null"#, true), (#""hi","changeSeq":"7""#, false),
     ]
 
-    @Test("an event's frame is read as Foundation reads it, and what can't be read is left out of it", arguments: values)
+    @Test("an event's frame is read as by Foundation, and unreadable parts are left out", arguments: values)
     func frames(value: (json: String, isRead: Bool)) throws {
         let message = """
             {"messageId":"1","channelId":"c","seq":1,"sender":"u","clientId":"x","text":\(value.json),\
@@ -83,7 +83,7 @@ struct PlainRowsTests {
         for text in [
             event + message + "]}}", event + message + #"],"unknown":[{}]},"unknown":1}"#,
             #"{"watching":true,"message":\#(message)}"#,
-            // What comes twice.
+            // Repeated parts.
             event + message + #"],"messages":[\#(other)]}}"#, event + message + #"]},"rows":{}}"#,
         ] {
             let outcomes = [IncomingFrame.init(_:_:), IncomingFrame.init(byFoundation:_:)].map { read in
@@ -105,7 +105,7 @@ struct PlainRowsTests {
     }
 
     @Test(
-        "a reply is told from its result by what comes before it; an error beside none counts, and a part of a frame isn't read"
+        "a reply is distinguished from its result by what precedes it; a null result with an error is an error, and partial frames aren't read"
     )
     func replies() throws {
         let error = #""error":{"code":"not_found","message":"There is none."}"#
@@ -123,7 +123,7 @@ struct PlainRowsTests {
         #expect(throws: (any Error).self) { try IncomingFrame(Array(#"{"reply":7,"result":{"a":[1"#.utf8)) }
     }
 
-    @Test("a resumption is read as Foundation reads it")
+    @Test("a resumption is read as by Foundation")
     func resumption() throws {
         let changes = #"""
             {"stream":"channel:c","seq":5,"isFresh":true,"rows":{"messages":[
@@ -147,7 +147,7 @@ struct PlainRowsTests {
         }
     }
 
-    @Test("I21 bytes at random, and frames that were changed in one place, never end the process")
+    @Test("I21 random bytes, and frames with one change, never end the process")
     func rubbish() {
         var chance = SeededChance(seed: 7)
         let frame = Array(

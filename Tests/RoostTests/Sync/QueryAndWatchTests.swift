@@ -4,10 +4,10 @@ import Testing
 
 @testable import Roost
 
-/// Channels that are watched by a query, and no longer wanted before the server has answered.
+/// Channels watched by a query, and no longer wanted before the server has answered.
 @Suite("Sync: watching by a query")
 struct QueryAndWatchTests {
-    /// A channel of others, with what the user may do in it.
+    /// A channel that the user isn't in, with the user's permissions.
     private func view(_ id: ChannelID, _ capabilities: [Permission] = [.channelRead, .channelWatch]) -> ChannelView {
         let channel = Channel(
             channelId: id, type: .livestream, counters: counters(1, messages: 0), createdBy: "bob",
@@ -15,7 +15,7 @@ struct QueryAndWatchTests {
         return ChannelView(channel: channel, ownCapabilities: capabilities)
     }
 
-    /// Returns what is watched again after a reconnect.
+    /// Returns the channels watched again after a reconnect.
     private func renewed(_ client: inout Harness) async throws -> [ChannelID] {
         try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
         client.forgetCalls()
@@ -40,7 +40,7 @@ struct QueryAndWatchTests {
         try await client.feed(.call(1, QueryAndWatchChannels(query: query)))
     }
 
-    @Test("ST-09 R39 the channels of a query are watched again after a reconnect, those that the user may watch")
+    @Test("ST-09 R39 the channels of a query that the user may watch are watched again after a reconnect")
     func renewal() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -51,9 +51,7 @@ struct QueryAndWatchTests {
         #expect(try await renewed(&client) == ["a", "b"])
     }
 
-    @Test(
-        "ST-01 ST-09 SB-63 that a channel is watched from now on is told, of whatever watches it and after a reconnect, and that it isn't"
-    )
+    @Test("ST-01 ST-09 SB-63 the start of a watch is reported, whatever requested it and after a reconnect, and so is its end")
     func told() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -87,17 +85,15 @@ struct QueryAndWatchTests {
         #expect(told(by: &client) == [.unwatched("a")])
     }
 
-    @Test(
-        "ST-09 ST-10 a channel that is unwatched while the query is under way isn't watched when that is answered, nor after a reconnect"
-    )
+    @Test("ST-09 ST-10 a channel unwatched during the query isn't watched when that is answered, nor after a reconnect")
     func unwatchedMeanwhile() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
         try await begin(&client)
-        // By another of its names, and one after the other: what ended before stays ended.
+        // By another of its names, and one after the other: the first one stays ended.
         try await client.feed(.call(2, UnwatchChannel(channel: "livestream:a")))
         try await client.feed(.call(3, UnwatchChannel(channel: "c")))
-        // The server carries them out in this order, so that it watches neither.
+        // The server carries them out in this order, and watches neither.
         #expect(
             client.calls.sorted { $0.key < $1.key }.map(\.value).suffix(3) == [
                 "channel.queryAndWatch", "channel.unwatch", "channel.unwatch",
@@ -108,7 +104,7 @@ struct QueryAndWatchTests {
         #expect(try await renewed(&client) == ["b"])
     }
 
-    @Test("ST-09 ST-10 of two queries under way both leave out what is unwatched, and a later one watches it again")
+    @Test("ST-09 ST-10 two queries in flight both leave out an unwatched channel, and a later one watches it again")
     func severalQueries() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()

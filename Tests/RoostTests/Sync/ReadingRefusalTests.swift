@@ -3,7 +3,7 @@ import Testing
 
 @testable import Roost
 
-/// What becomes of reading and watching where the server can't take it now.
+/// Reading and watching while the server can't accept them.
 @Suite("Sync: reading and watching at a busy server")
 struct ReadingRefusalTests {
     private static let channel = Harness.channel
@@ -27,7 +27,7 @@ struct ReadingRefusalTests {
     private let done = UnreadCount(channelId: Harness.channel, unreadCount: 0, readSeq: 3)
 
     @Test(
-        "AM-45 Reading that the server can't begin now is told again, ever later, and whoever began it is told when it has begun",
+        "AM-45 Reading that the server can't start now is retried at growing intervals, and its caller is answered once it has started",
         arguments: [.rateLimited, .overloaded, .unavailable, .internalError] as [RoostError.Code])
     func startsAgain(code: RoostError.Code) async throws {
         var client = try await client()
@@ -46,12 +46,12 @@ struct ReadingRefusalTests {
         try await client.answer("reading.start", with: done)
         #expect(replies(to: 7, &client) == [.success([])])
         #expect(client.sync.readingRetries.isEmpty && client.sync.reading[Self.channel] == 3)
-        // Nothing is left that would tell it once more.
+        // Nothing is left to retry.
         try await client.feed(.timer(.reading(Self.channel)))
         #expect(client.calls.isEmpty)
     }
 
-    @Test("AM-45 the answer to a resume may be older than that to the beginning of reading, and doesn't end it")
+    @Test("AM-45 the answer to a resume may be older than that to the start of reading, and doesn't end it")
     func whileCatchingUp() async throws {
         var client = try await Harness()
         try await client.connect()
@@ -62,7 +62,7 @@ struct ReadingRefusalTests {
         #expect(try await client.unread() == 0)
     }
 
-    @Test("AM-46 reading ends with the server's word, which comes also where no position moves, and the server is told of it")
+    @Test("AM-46 reading ends with the server's notice, which is sent even if no position moves, and the server gets a stop")
     func ended() async throws {
         var client = try await client()
         try await client.feed(.startReading(7, Self.channel))
@@ -72,13 +72,12 @@ struct ReadingRefusalTests {
         #expect(client.sync.reading[Self.channel] == nil)
         #expect(client.calls.values.sorted() == ["reading.stop"])
         #expect(try await client.unread() == 2)
-        // Once more is nothing.
+        // A repetition does nothing.
         try await client.receive(ReadingEndedFrame(readingEnded: .init(channel: Self.channel)))
         #expect(client.calls.count == 1)
     }
 
-    @Test(
-        "AM-45 A server that says when is asked then, and one that refuses for good ends the reading, as whoever began it is told")
+    @Test("AM-45 A server that says when is asked then, and a final refusal ends the reading and is returned to its caller")
     func refusedLater() async throws {
         var client = try await client()
         try await client.feed(.startReading(7, Self.channel))
@@ -92,7 +91,7 @@ struct ReadingRefusalTests {
         #expect(try await client.unread() == 2)
     }
 
-    @Test("AM-45 A server that goes on answering with internal errors has refused")
+    @Test("AM-45 Repeated internal errors of a server are a refusal")
     func internalErrors() async throws {
         var client = try await client()
         try await client.feed(.startReading(7, Self.channel))
@@ -107,7 +106,8 @@ struct ReadingRefusalTests {
         #expect(client.sync.reading.isEmpty)
     }
 
-    @Test("AM-45 Whoever waits for a busy server is told when the reading ends, the connection does, or the call is cancelled")
+    @Test(
+        "AM-45 A caller that waits for a busy server is answered when the reading or the connection ends, or the call is cancelled")
     func ends() async throws {
         func waiting() async throws -> Harness {
             var client = try await client()
@@ -125,7 +125,7 @@ struct ReadingRefusalTests {
         try await disconnected.feed(.transport(disconnected.sync.connection, .closed(code: nil, reason: "")))
         let outputs = disconnected.take()
         #expect(outputs.contains(.reply(7, .success([]))) && outputs.contains(.cancelTimer(.reading(Self.channel))))
-        // It begins again with the next connection.
+        // It starts again with the next connection.
         disconnected.forgetCalls()
         try await disconnected.connect()
         try await disconnected.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
@@ -147,7 +147,7 @@ struct ReadingRefusalTests {
         #expect(replies(to: 7, &cancelled) == [] && cancelled.sync.reading[Self.channel] == 3)
     }
 
-    @Test("AM-45 The end of reading is told again too: the server would go on marking what arrives")
+    @Test("AM-45 The end of reading is retried too: the server would continue to mark arriving messages")
     func stopsAgain() async throws {
         var client = try await client()
         try await client.feed(.startReading(7, Self.channel))
@@ -159,7 +159,7 @@ struct ReadingRefusalTests {
         try await client.answerDone("reading.stop")
         #expect(client.sync.readingRetries.isEmpty)
 
-        // Who reads again before that has said so.
+        // Starting again before that was answered.
         try await client.feed(.startReading(9, Self.channel))
         try await client.feed(.stopReading(10, Self.channel, id: 2, at: Timestamp(milliseconds: 0)))
         try await client.feed(.startReading(11, Self.channel))
@@ -170,7 +170,7 @@ struct ReadingRefusalTests {
         #expect(client.sync.reading[Self.channel] == 3)
     }
 
-    @Test("AM-45 Reading that a new connection couldn't begin again goes on as soon as it can")
+    @Test("AM-45 Reading that a new connection couldn't restart continues as soon as it can")
     func renewal() async throws {
         var client = try await client()
         try await client.feed(.startReading(7, Self.channel))
@@ -186,7 +186,7 @@ struct ReadingRefusalTests {
         #expect(client.sync.reading[Self.channel] == 3 && client.sync.readingRetries.isEmpty)
     }
 
-    @Test("ST-01 A watch that a new connection couldn't renew now is asked for again, unless it isn't wanted any more")
+    @Test("ST-01 A watch that a new connection couldn't renew now is retried, unless it is no longer wanted")
     func watches() async throws {
         var client = try await client()
         client.sync.watched = [Self.channel]

@@ -3,13 +3,13 @@ import Testing
 
 @testable import Roost
 
-/// Two chats of one directory: whatever both find in the outbox is done once.
+/// Two chats of one directory: operations that both find in the outbox are done once.
 @Suite("Outbox: two chats of one directory")
 struct SharedOutboxTests {
     private static let channel = Harness.channel
     private static let purge = PurgeMessage(channel: channel, message: MessageID(rawValue: 3))
 
-    /// Two clients that have read the same outbox, with an operation that was asked for without a connection.
+    /// Two clients that have read the same outbox, with an operation that was requested without a connection.
     private func clients(_ operation: OutboxOperation) async throws -> (Harness, Harness) {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -23,7 +23,7 @@ struct SharedOutboxTests {
         try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
     }
 
-    @Test("R08 I4 what both send has one name, which the server knows, whenever each of them has connected")
+    @Test("R08 I4 an operation that both send has one name, which the server knows, whenever each of them has connected")
     func oneKey() async throws {
         var (first, second) = try await clients(.purge(Self.purge))
         try await connect(&first, at: 1000)
@@ -35,7 +35,7 @@ struct SharedOutboxTests {
         #expect(try await first.outbox.count() == 0)
     }
 
-    @Test("R08 I4 what waited for the end of a refusal in both is sent under one new name")
+    @Test("R08 I4 an operation that waited for the end of a refusal in both is sent under one new name")
     func oneKeyAfterRefusal() async throws {
         var (first, second) = try await clients(.purge(Self.purge))
         try await connect(&first, at: 1000)
@@ -49,7 +49,7 @@ struct SharedOutboxTests {
         #expect(Set(keys).count == 2 && second.keys["message.purge"] == Array(keys.suffix(1)))
     }
 
-    @Test("R08 I4 what one of them sends, the other neither changes nor takes back, and says so")
+    @Test("R08 I4 an operation that one of them sends isn't changed or taken back by the other, which reports so")
     func underWay() async throws {
         let message = SendMessage(channel: Self.channel, clientId: "c1", text: "hi")
         let edit = EditMessage(channel: Self.channel, message: MessageID(rawValue: 0), text: "changed")
@@ -60,7 +60,7 @@ struct SharedOutboxTests {
             try await second.enqueue(change)
             let refusals = second.take().compactMap { if case .reply(_, .failure(let error)) = $0 { error.code } else { nil } }
             #expect(refusals == [.notFound])
-            // It may have to be sent once more, and what is asked for next comes behind it.
+            // It may have to be sent again, and later operations come after it.
             #expect(second.sync.queues[Self.channel]?.items.values.map { $0.firstSentAt != nil } == [true])
             #expect(try await first.outbox.items().map(\.operation) == [.send(message)])
         }
@@ -78,24 +78,24 @@ struct SharedOutboxTests {
         return (try await client.restarted(), try await client.restarted())
     }
 
-    /// What the outbox holds, as a chat reads it beside another one.
+    /// The contents of the outbox, as read by a chat next to another one.
     private func shared(_ client: Harness) async throws -> SavedOutbox {
         var outbox = try await client.outbox.saved()
         outbox.others = client.outbox.begunByOthers(than: client.chat)
         return outbox
     }
 
-    /// Has a client without a connection go on from what the files hold.
+    /// Has a client without a connection continue from the files.
     private func reopen(_ client: inout Harness) async throws {
         let (saved, outbox) = (try await client.store.savedState(), try await shared(client))
         try await client.feed(.reopened(saved, outbox))
     }
 
-    /// When a client reads what another one has begun to send: never, while it goes on, before it connects, or when it is made.
+    /// When a client reads that another one has started to send: never, while it continues, before it connects, or when it is made.
     enum Reading: CaseIterable, Sendable { case never, beside, anew, first }
 
     @Test(
-        "SB-04 I4 a message of an ephemeral channel that a client was sending itself is sent once more by it, unless it is answered",
+        "SB-04 I4 a message of an ephemeral channel that a client was sending itself is sent again by it, unless it is answered",
         arguments: [true, false])
     func ephemeralOwn(isAnswered: Bool) async throws {
         var (first, _) = try await clientsInEphemeralChannel()
@@ -109,7 +109,7 @@ struct SharedOutboxTests {
         #expect(first.calls.values.sorted() == (isAnswered ? [] : ["message.send"]))
     }
 
-    @Test("SB-04 I4 a message of an ephemeral channel that was answered isn't sent once more after the cache was replaced")
+    @Test("SB-04 I4 an answered message of an ephemeral channel isn't sent again after the cache was replaced")
     func ephemeralAnswered() async throws {
         var (first, _) = try await clientsInEphemeralChannel()
         try await connect(&first, at: 1000)
@@ -123,7 +123,7 @@ struct SharedOutboxTests {
     }
 
     @Test(
-        "SB-04 I4 a message of an ephemeral channel, which knows no client ids, is sent by the one that has begun to",
+        "SB-04 I4 a message of an ephemeral channel, which has no client ids, is sent by the client that has started to",
         arguments: Reading.allCases)
     func ephemeral(reading: Reading) async throws {
         var (first, second) = try await clientsInEphemeralChannel()
@@ -146,7 +146,7 @@ struct SharedOutboxTests {
         #expect(second.calls.values.sorted() == ["message.send"])
     }
 
-    @Test("R08 I4 a change that one of them is sending isn't replaced by one in the other, which comes behind it")
+    @Test("R08 I4 a change that one of them is sending isn't replaced by one in the other, which comes after it")
     func underWayBefore() async throws {
         let edits = ["a", "b"].map {
             OutboxOperation.edit(EditMessage(channel: Self.channel, message: MessageID(rawValue: 2), text: $0))
@@ -175,14 +175,14 @@ struct SharedOutboxTests {
         #expect(second.sync.queues[Self.channel]?.others.map(\.operation) == [mute, unmute])
     }
 
-    @Test("R08 I4 what one of them has done or given up, the other doesn't send, and doesn't show")
+    @Test("R08 I4 an operation that one of them has done or given up isn't sent or shown by the other")
     func gone() async throws {
         var (first, second) = try await clients(.purge(Self.purge))
         try await connect(&first, at: 1000)
         try await first.answer("message.purge", with: Done())
         try await connect(&second, at: 60_000)
         #expect(second.calls.isEmpty && second.sync.queues.isEmpty && second.sync.overlays.isEmpty)
-        // What comes after it is sent.
+        // Later operations are sent.
         try await second.enqueue(.mute(MuteNotifications(channel: Self.channel)))
         #expect(second.calls.values.sorted() == ["channel.muteNotifications"])
 
@@ -194,7 +194,7 @@ struct SharedOutboxTests {
         let ends = second.take().compactMap { if case .settled(_, .failure(let error)) = $0 { error.code } else { nil } }
         #expect(ends == [.unavailable])
     }
-    @Test("R08 I4 what one of them has changed, the other sends as it is by then")
+    @Test("R08 I4 an operation that one of them has changed is sent by the other in its new state")
     func changed() async throws {
         var (first, second) = try await clients(.send(SendMessage(channel: Self.channel, clientId: "c1", text: "old")))
         let edit = EditMessage(channel: Self.channel, message: MessageID(rawValue: 0), text: "new")
@@ -207,7 +207,7 @@ struct SharedOutboxTests {
         #expect(second.sync.item(.message(MessageKey(channel: Self.channel, clientId: "c1")))?.operation.sent?.text == "new")
     }
 
-    @Test("R08 I4 what one of them is sending, or has had done, counts in the other once that has read the file again")
+    @Test("R08 I4 an operation that one of them is sending, or has had done, counts in the other once it has read the file again")
     func readAgain() async throws {
         let edits = ["a", "b"].map {
             OutboxOperation.edit(EditMessage(channel: Self.channel, message: MessageID(rawValue: 2), text: $0))
@@ -215,7 +215,7 @@ struct SharedOutboxTests {
         var (first, second) = try await clients(edits[0])
         try await connect(&first, at: 1000)
         try await second.feed(.outboxRead(try await second.outbox.saved()))
-        // The other may have sent it already: this one comes behind it.
+        // The other may have sent it already: this one comes after it.
         try await second.enqueue(edits[1])
         #expect(try await second.outbox.items().map(\.operation) == edits)
         try await first.answer("message.edit", with: message(2, "a", changedAt: 4))
@@ -223,8 +223,7 @@ struct SharedOutboxTests {
         #expect(second.sync.queues[Self.channel]?.items.values.map(\.operation) == [edits[1]])
     }
 
-    @Test(
-        "R08 I4 whoever waits for a message that the other has sent, given up or had refused is told once the file was read again")
+    @Test("R08 I4 a wait for a message that the other has sent, given up or had refused ends once the file was read again")
     func toldAgain() async throws {
         let key = MessageKey(channel: Self.channel, clientId: "c1")
         let message = SendMessage(channel: key.channel, clientId: key.clientId, text: "hi")
@@ -243,7 +242,7 @@ struct SharedOutboxTests {
         }
     }
 
-    /// A client whose message "hi" may have been sent, and another one that has read that.
+    /// A client whose message "hi" may have been sent, and another one that has read so.
     private func clientsOfSent() async throws -> (Harness, Harness) {
         var first = try await Harness()
         try await first.connectWithChannel()
@@ -253,9 +252,7 @@ struct SharedOutboxTests {
         return (first, try await first.restarted())
     }
 
-    @Test(
-        "SB-58 R08 a change of a message on its way that only one of them knows names the message by its id once the other has sent it"
-    )
+    @Test("SB-58 R08 a change known to one of them, of a message in flight, names the message by its id once the other has sent it")
     func changeOfSent() async throws {
         var (first, second) = try await clientsOfSent()
         let edit = EditMessage(channel: Self.channel, message: MessageID(rawValue: 0), text: "changed")
@@ -264,7 +261,7 @@ struct SharedOutboxTests {
         try await second.receive(alone(message(4, "hi", by: "ann", clientId: "c1")))
         let resolved = EditMessage(channel: Self.channel, message: MessageID(rawValue: 4), text: "changed")
         #expect(try await second.outbox.items().map(\.operation) == [.edit(resolved)])
-        // Whether it reads the file while it goes on, or begins anew.
+        // Whether it reads the file while it continues, or starts over.
         try await first.feed(.outboxRead(try await first.outbox.saved()))
         #expect(first.sync.queues[Self.channel]?.items.values.map(\.operation) == [.edit(resolved)])
         first = try await first.restarted()
@@ -276,7 +273,7 @@ struct SharedOutboxTests {
     func changeWithoutMessage(isGivenUp: Bool) async throws {
         var (first, second) = try await clientsOfSent()
         let edit = EditMessage(channel: Self.channel, message: MessageID(rawValue: 0), text: "changed")
-        // One that the other doesn't know goes with its message.
+        // A change unknown to the other goes with its message.
         if isGivenUp { try await first.enqueue(.edit(edit, of: "c1")) }
         if isGivenUp {
             try await second.feed(.discard(.message(MessageKey(channel: Self.channel, clientId: "c1"))))
@@ -293,7 +290,7 @@ struct SharedOutboxTests {
         #expect(try await first.outbox.count() == 0)
     }
 
-    @Test("R08 I4 what one of them gives up before any server is known isn't brought back by the other's first connection")
+    @Test("R08 I4 an operation that one of them gives up before any server is known isn't revived by the other's first connection")
     func firstServer() async throws {
         var first = try await Harness()
         try await first.send("hi", clientId: "c1")
@@ -304,7 +301,7 @@ struct SharedOutboxTests {
         #expect(try await second.outbox.count() == 0)
     }
 
-    @Test("R08 I4 a change of a message on its way that one of them has had made isn't brought back when the other's is answered")
+    @Test("R08 I4 a change of a message in flight that one of them has had made isn't revived when the other's is answered")
     func changeDone() async throws {
         var first = try await Harness()
         try await first.connectWithChannel()

@@ -15,7 +15,7 @@ struct StreamTests {
         #expect(try await client.store.savedState() == client.sync.saved)
     }
 
-    @Test("An event that follows is stored with its position; the same once more changes nothing (I4)")
+    @Test("An event that follows is stored with its position; a repetition changes nothing (I4)")
     func nextAndDuplicate() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -26,7 +26,7 @@ struct StreamTests {
             try await client.store.savedState().channels == [Harness.channel: Position(cursor: 4, windowStart: 0, messageCount: 3)])
     }
 
-    @Test("A message that comes alone is stored and counted once (I4, I7)")
+    @Test("A message that is sent alone is stored and counted once (I4, I7)")
     func messageAlone() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -41,7 +41,7 @@ struct StreamTests {
             try await client.store.savedState().channels == [Harness.channel: Position(cursor: 5, windowStart: 0, messageCount: 4)])
     }
 
-    @Test("A message that comes alone isn't added to counters that have it")
+    @Test("A message that is sent alone isn't added to counters that include it")
     func messageAloneBehindCounters() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -52,9 +52,7 @@ struct StreamTests {
         #expect(try await client.view()?.channel.counters.messageCount == 5)
     }
 
-    @Test(
-        "AM-43 a message of a kind that this version doesn't know is shown and counts unless it is silent, and nothing is fetched again"
-    )
+    @Test("AM-43 a message of an unknown kind is shown and counts unless it is silent, and nothing is fetched again")
     func unknownKind() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -70,7 +68,7 @@ struct StreamTests {
         #expect(try await client.unread() == 3 && client.calls.isEmpty)
     }
 
-    @Test("A message that comes alone and can't be read has its channel fetched afresh, so that unread counts stay exact (I7)")
+    @Test("An unreadable message that is sent alone has its channel fetched again, so unread counts stay exact (I7)")
     func unreadableMessage() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -86,7 +84,7 @@ struct StreamTests {
         #expect(try await client.unread() == 4)
     }
 
-    @Test("An own message is never unread, and counts once however often it comes (I7)")
+    @Test("A user's own message is never unread, and counts once however often it arrives (I7)")
     func ownMessage() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -97,7 +95,7 @@ struct StreamTests {
         #expect(try await client.texts() == ["one", "two", "mine, edited"])
     }
 
-    @Test("A gap is fetched; what came meanwhile waits and is applied in order (I3)")
+    @Test("A gap is fetched; events meanwhile wait and are applied in order (I3)")
     func gap() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -128,7 +126,7 @@ struct StreamTests {
         #expect(try await client.unread() == 0)
     }
 
-    @Test("A resume is asked for page by page, with the positions of the page before")
+    @Test("A resume is requested page by page, with the positions of the previous page")
     func resumePaging() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -145,7 +143,7 @@ struct StreamTests {
         #expect(try await client.texts() == ["one", "two", "three", "four"])
     }
 
-    @Test("A resume that promises more and brings nothing ends the connection instead of asking for ever")
+    @Test("A resume that promises more and returns nothing ends the connection instead of asking for ever")
     func resumeWithoutProgress() async throws {
         var client = try await Harness()
         try await client.connect()
@@ -153,7 +151,7 @@ struct StreamTests {
         #expect(client.sync.phase == .waiting)
     }
 
-    @Test("A channel that comes afresh loses what was cached of it, and its window begins with the page")
+    @Test("A channel that is sent again loses its cached messages, and its window begins with the page")
     func freshAgain() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -179,7 +177,7 @@ struct StreamTests {
         #expect(try await client.store.savedState() == SavedState(epoch: "second", role: .user))
     }
 
-    @Test("I20 how far something was read isn't told in another history, and is in the same one", arguments: ["first", "second"])
+    @Test("I20 a read position isn't sent to another history, and is to the same one", arguments: ["first", "second"])
     func marksOfAnotherHistory(epoch: String) async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -196,9 +194,7 @@ struct StreamTests {
         #expect((client.sync.overlays[Harness.channel]?.unreadAfterSeq != nil) == isSame)
     }
 
-    @Test(
-        "I20 messages that nobody has seen aren't concealed in another history: a reset is given up, and a channel is only hidden"
-    )
+    @Test("I20 unseen messages aren't concealed in another history: a reset is given up, and a channel is only hidden")
     func concealingInAnotherHistory() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -227,7 +223,7 @@ struct StreamTests {
         try await client.connect()
         try await client.answer("stream.resume", with: Resumption(user: changes(user: 0), channels: [], hasMore: false))
         let joined = channel(counters(9, messages: 5))
-        // The join itself, as the members see it, comes first and belongs to no channel of ours yet.
+        // The join itself, as sent to members, arrives first and belongs to no channel of ours yet.
         try await client.receive(sent(message(9, "early"), messages: 5))
         try await client.receive(mine(1, .memberJoined, membership(readSeq: 9, readCount: 5), channel: joined))
         try await client.receive(sent(message(10, "hello"), messages: 6))
@@ -252,7 +248,7 @@ struct StreamTests {
         #expect(try await client.texts() == ["one", "two"])
     }
 
-    @Test("An unknown kind, an unreadable row and a frame of nonsense never stop the stream")
+    @Test("An unknown kind, an unreadable row and a nonsense frame never stop the stream")
     func poison() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()

@@ -26,8 +26,7 @@ struct TooLongTests {
 
     private func failures(_ client: Harness) async throws -> [RoostError?] { try await client.outbox.items().map(\.failure) }
 
-    @Test(
-        "R08 I4 a message that is too long for the transport is refused with its size and the limit, and what is behind it is sent")
+    @Test("R08 I4 a message too long for the transport is refused with its size and the limit, and later ones are sent")
     func behind() async throws {
         var client = try await Harness(settings: Self.limited)
         try await client.connectWithChannel()
@@ -52,14 +51,14 @@ struct TooLongTests {
         try await client.answer("message.send", with: sent)
         try await client.receive(alone(sent))
         #expect(try await client.texts() == ["one", "two", "behind", "\(text)…", "\(text)…"])
-        // The next connection doesn't try it anew.
+        // The next connection doesn't retry it.
         try await client.feed(.transport(client.sync.connection, .closed(code: 1006, reason: "")))
         try await client.connect()
         try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
         #expect(client.calls.isEmpty && client.sync.phase == .online)
     }
 
-    @Test("R08 with a transport that can send it, a message that was too long is sent when it is tried again, once")
+    @Test("R08 with a transport that can send it, a message that was too long is sent once when it is retried")
     func retried() async throws {
         var client = try await Harness(settings: Self.limited)
         try await client.connectWithChannel()
@@ -75,7 +74,7 @@ struct TooLongTests {
         #expect(client.inFlight == "c1" && client.calls.values.sorted() == ["message.send"])
     }
 
-    @Test("R08 an edit that is too long is refused alone, and shown no longer")
+    @Test("R08 an edit that is too long is refused alone, and no longer shown")
     func edit() async throws {
         var client = try await Harness(settings: Self.limited)
         try await client.connectWithChannel()
@@ -88,7 +87,7 @@ struct TooLongTests {
         #expect(client.calls.values.sorted() == ["channel.hide"])
     }
 
-    /// A transport that can send less at once than the server takes.
+    /// A transport that can send less at once than the server accepts.
     private struct Limited: Transport {
         let server: ScriptedServer
         var outgoingSizeBytesMax: Int { sizeBytesMax }
@@ -100,7 +99,7 @@ struct TooLongTests {
         }
     }
 
-    @Test("A call that is too long throws, and the connection goes on")
+    @Test("A call that is too long throws, and the connection continues")
     func call() async throws {
         let server = ScriptedServer { _ in .result(Done()) }
         var configuration = Chat.Configuration(

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Roost
 
-/// A channel that the app and live objects watch at the same time: each ends its own watch alone.
+/// A channel that the app and live objects watch at the same time: each ends only its own watch.
 @Suite("Sync: several watches of a channel")
 struct WatchHolderTests {
     private static let general = Harness.channel
@@ -25,7 +25,7 @@ struct WatchHolderTests {
 
     private func unwatchCount(_ client: Harness) -> Int { client.calls.values.count { $0 == "channel.unwatch" } }
 
-    @Test("ST-10 SB-63 a live object that is gone while the app begins to watch the channel ends nothing")
+    @Test("ST-10 SB-63 a live object that is released while the app starts to watch the channel ends nothing")
     func releasedMeanwhile() async throws {
         var client = try await holding()
         try await client.feed(.call(2, WatchChannel(channel: "community:general")))
@@ -38,7 +38,7 @@ struct WatchHolderTests {
         #expect(unwatchCount(client) == 1 && client.sync.endingWatches.isEmpty)
     }
 
-    @Test("ST-09 ST-10 SB-63 nor does one that is gone while a query is under way, unless that doesn't bring the channel")
+    @Test("ST-09 ST-10 SB-63 nor does one that is released during a query, unless its answer lacks the channel")
     func releasedDuringQuery() async throws {
         for isFound in [true, false] {
             var client = try await holding()
@@ -52,8 +52,7 @@ struct WatchHolderTests {
         }
     }
 
-    @Test(
-        "ST-10 AM-46 a channel that is deleted is neither watched nor read any more: nothing is told of it when the screen closes")
+    @Test("ST-10 AM-46 a deleted channel is neither watched nor read any more: nothing is sent about it when the screen closes")
     func deleted() async throws {
         var client = try await holding()
         try await client.feed(.startReading(2, Self.general))
@@ -70,10 +69,10 @@ struct WatchHolderTests {
         #expect(try await client.outbox.count() == 0)
     }
 
-    /// How a call ends that watches nothing.
+    /// How a call that watches nothing ends.
     enum Failure: CaseIterable, Sendable { case refused, unanswered, cancelled }
 
-    @Test("ST-10 SB-63 if the app's watch fails, that of the live object which is gone ends", arguments: Failure.allCases)
+    @Test("ST-10 SB-63 if the app's watch fails, that of a released live object ends", arguments: Failure.allCases)
     func failed(failure: Failure) async throws {
         var client = try await holding()
         try await client.feed(.call(2, WatchChannel(channel: Self.general)))
@@ -87,7 +86,7 @@ struct WatchHolderTests {
         #expect(unwatchCount(client) == 1 && !client.sync.wantsWatch(of: Self.general))
     }
 
-    @Test("ST-10 SB-63 when the app stops watching, a live object goes on, and the server isn't told until it is gone")
+    @Test("ST-10 SB-63 when the app stops watching, a live object continues, and the server isn't notified until it is released")
     func unwatched() async throws {
         var client = try await holding()
         try await client.feed(.call(2, WatchChannel(channel: Self.general)))
@@ -101,7 +100,7 @@ struct WatchHolderTests {
         #expect(unwatchCount(client) == 1 && !client.sync.wantsWatch(of: Self.general))
     }
 
-    @Test("ST-10 SB-63 if the live object's watch is refused after the app stopped watching, the server is told then")
+    @Test("ST-10 SB-63 if the live object's watch is refused after the app stopped watching, the server is notified then")
     func refusedHold() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -114,7 +113,7 @@ struct WatchHolderTests {
         #expect(unwatchCount(client) == 1)
     }
 
-    @Test("SB-63 if a live object asks once more and is refused, the server ends what it still watches for it")
+    @Test("SB-63 if a live object repeats its request and is refused, the server ends what it still watches for it")
     func refusedRepetition() async throws {
         var client = try await holding()
         try await client.feed(.hold(2, Self.general, by: 5))

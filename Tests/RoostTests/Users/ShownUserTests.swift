@@ -6,7 +6,7 @@ import Testing
 
 @testable import Roost
 
-/// Who sent it: names and pictures in rows that are shown.
+/// Names and pictures in shown rows.
 @MainActor @Suite("Users: names in rows", .timeLimit(.minutes(5)))
 struct ShownUserTests {
     private func chat(_ transport: any Transport = TinyServer()) -> Chat {
@@ -20,7 +20,7 @@ struct ShownUserTests {
         UserSummary(userId: id, displayName: name, avatarFileId: "\(name).png", version: version)
     }
 
-    /// A member of the channel, in which messages were sent.
+    /// A member of the channel with these messages.
     private func begin(_ messages: [Message]) -> [StoreWrite] {
         [
             .channel(channel(counters(3, messages: messages.count))), .membership(membership(readSeq: 3, readCount: 0)),
@@ -28,8 +28,7 @@ struct ShownUserTests {
         ]
     }
 
-    @Test(
-        "Rows show names as the store knows them, without a connection, and change when a newer one arrives, but for an older one")
+    @Test("Rows show names known to the store, without a connection, and change when a newer one arrives, but not for an older one")
     func rows() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -61,7 +60,7 @@ struct ShownUserTests {
         #expect(messages.items.map(\.text) == ["one", "two"])
     }
 
-    @Test("When a name arrives, no message or channel is read again, and rows of others are the ones that they were")
+    @Test("When a name arrives, no message or channel is read again, and rows of others stay the same")
     func identity() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -77,7 +76,7 @@ struct ShownUserTests {
         try await channels.complete()
         let before = (window.rows, try #require(channels.items?.first))
         try await store.write([.users([named("cat", "Cat")])])
-        // Whatever is read again fails.
+        // Any repeated read fails.
         try await store.change { database in
             try database.execute(sql: "UPDATE messages SET text = NULL")
             try database.execute(sql: "UPDATE channel_attributes SET type = NULL")
@@ -94,12 +93,12 @@ struct ShownUserTests {
         #expect(row.lastSender == named("cat", "Cat") && row.row.view == before.1.row.view)
         let difference = try #require(channels.difference)
         #expect(difference.applied(to: [before.1]) == [row] && !difference.isEmpty)
-        // Somebody whom nothing shows changes nothing.
+        // A user whom nothing shows changes nothing.
         try await channels.follow(StoreChange(users: ["zoe"]))
         #expect(channels.items?.first?.row === row.row && channels.difference?.isEmpty ?? true)
     }
 
-    @Test("The user's own new name is on all of their rows at once, those on their way included")
+    @Test("The user's own new name is on all of their rows at once, pending ones included")
     func own() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -116,13 +115,13 @@ struct ShownUserTests {
         try await until { messages.items.map(\.sender.name) == ["Ann", "Ann"] }
     }
 
-    @Test("A sender whom an event names by the id is asked for once, however many rows and lists show them; an unknown one too")
+    @Test("A sender known only by id is requested once, however many rows and lists show them; an unknown one too")
     func asks() async throws {
         let bob = User(
             userId: "bob", displayName: "Bob", createdAt: Timestamp(milliseconds: 0), updatedAt: Timestamp(milliseconds: 0))
         let server = ScriptedServer { call in
             guard call.operation == "user.listChanged" else { return .error(.notFound("operation")) }
-            // Whom it wasn't asked about, a server doesn't tell of.
+            // A server doesn't return users whom it wasn't asked for.
             let isAboutBob =
                 if case .object(let fields) = call.with, case .object(let versions) = fields["versions"] {
                     versions["bob"] != nil
@@ -142,7 +141,7 @@ struct ShownUserTests {
         for (seq, sender) in [(2, "bob"), (3, "nobody"), (4, "bob"), (5, "nobody")] as [(Seq, UserID)] {
             try await server.send(sent(message(seq, "\(seq)", by: sender), messages: Int(seq) - 1))
         }
-        // Whoever turns out to exist after the question for them may be asked for once more.
+        // A user created after the request for them may be requested again.
         try await until { messages.items.count == 4 }
         try await until { await Set(chat.driver.machine?.userQuestions.waiting ?? []).isSuperset(of: ["bob", "nobody"]) }
         try await until { clock.ends.contains(.milliseconds(20)) }
@@ -163,7 +162,7 @@ struct ShownUserTests {
         await chat.disconnect()
     }
 
-    @Test("SB-61 the id of a user who can't be, as anybody's message may mention, keeps nobody else's name from arriving")
+    @Test("SB-61 an impossible user id, which any message may mention, doesn't keep other names from arriving")
     func impossible() async throws {
         let server = ScriptedServer { call in
             guard call.operation == "user.listChanged", case .object(let fields) = call.with,
@@ -180,7 +179,7 @@ struct ShownUserTests {
         let (impossible, bob) = (chat.user("a/b"), chat.user("bob"))
         try await impossible.loaded()
         try await bob.loaded()
-        // With the connection, all who are shown by then are one question.
+        // With the connection, all users shown by then are one request.
         try await until { await chat.driver.machine?.userQuestions.waiting.contains("bob") == true }
         try await chat.connect()
         try await until { bob.user.name == "Bob" }
@@ -188,7 +187,7 @@ struct ShownUserTests {
         await chat.disconnect()
     }
 
-    @Test("What a page, a resume and the app's own questions say of users is stored")
+    @Test("Users returned by a page, a resume and the app's own requests are stored")
     func stored() async throws {
         var client = try await Harness()
         try await client.connect()
@@ -209,7 +208,7 @@ struct ShownUserTests {
         #expect(try await name("bob") == "Bobby")
     }
 
-    @Test("A page of messages, or of mentions, that the app asks for teaches whom it names")
+    @Test("A page of messages, or of mentions, that the app requests teaches the users in it")
     func pagesOfMessages() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -224,7 +223,7 @@ struct ShownUserTests {
         }
     }
 
-    @Test("Users that nothing names go once there are many; those that are named stay, and the chat's own")
+    @Test("Unreferenced users are dropped once there are many; referenced ones stay, and the chat's own")
     func trimmed() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -242,7 +241,7 @@ struct ShownUserTests {
         #expect(try await users() == ["ann", "bob", "cat", "eve"])
     }
 
-    @Test("AM-29 A live user ends with its last owner")
+    @Test("AM-29 A live user is freed with its last owner")
     func released() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store

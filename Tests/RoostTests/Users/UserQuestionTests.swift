@@ -4,8 +4,8 @@ import Testing
 
 @testable import Roost
 
-/// When the client asks what is shown of users, and of whom.
-@Suite("Users: asking who they are")
+/// When the client requests shown users, and which.
+@Suite("Users: requests")
 struct UserQuestionTests {
     private func connected() async throws -> Harness {
         var client = try await Harness()
@@ -14,7 +14,7 @@ struct UserQuestionTests {
         return client
     }
 
-    /// The versions in the questions among outputs.
+    /// The versions in the requests among outputs.
     private func questions(in outputs: [Sync.Output]) -> [[String: Int64]] {
         outputs.compactMap { output in
             guard case .send(let bytes) = output else { return nil }
@@ -34,7 +34,7 @@ struct UserQuestionTests {
         try await client.store.read { try $0.summary(of: user) }.displayName
     }
 
-    @Test("Users who are shown within a moment are one question, and the next ones another when that is answered")
+    @Test("Users who are shown within a moment are one request, and the next ones another when that is answered")
     func together() async throws {
         var client = try await connected()
         try await client.feed(.show(["bob": 0, "cat": 3]))
@@ -51,7 +51,7 @@ struct UserQuestionTests {
         #expect(questions(in: client.take()) == [["eve": 0]])
     }
 
-    @Test("Users of whom the answer brings none, but others, aren't asked for again, whatever more it promises")
+    @Test("Users missing from an answer that contains others aren't requested again, whatever more it promises")
     func others() async throws {
         var client = try await connected()
         try await client.feed(.show(["bob": 0]))
@@ -61,7 +61,7 @@ struct UserQuestionTests {
         #expect(!client.take().contains(.startTimer(.users, .milliseconds(20))))
     }
 
-    @Test("No question has more than 1000 users, and the server isn't asked again for those whom it doesn't know")
+    @Test("No request has more than 1000 users, and users unknown to the server aren't requested again")
     func absent() async throws {
         var client = try await connected()
         let many = (0..<1300).map { UserID("u\(1000 + $0)") }
@@ -81,7 +81,7 @@ struct UserQuestionTests {
         #expect(questions(in: client.take()) == [["bob": 0]])
     }
 
-    @Test("Offline nobody is asked; with a connection, those who are shown are, and those whose answer was lost")
+    @Test("Offline no users are requested; with a connection, shown users are, and those whose answer was lost")
     func offline() async throws {
         var client = try await Harness()
         try await client.feed(.show(["bob": 0]))
@@ -101,7 +101,7 @@ struct UserQuestionTests {
         #expect(questions(in: client.take()) == [["bob": 0]])
     }
 
-    @Test("With another connection all who are shown are one question again, but not those whom it has brought already")
+    @Test("With another connection all shown users are one request again, except those whom it has already returned")
     func reconnected() async throws {
         var client = try await connected()
         try await client.feed(.show(["bob": 0, "cat": 2, "dan": 5]))
@@ -123,7 +123,7 @@ struct UserQuestionTests {
         #expect(try await name(of: "dan", in: client) == "Don")
     }
 
-    @Test("What a signal tells is stored at once, an older version never; if it isn't all, those who are shown are one question")
+    @Test("Users in a signal are stored at once, an older version never; if it is incomplete, shown users are one request")
     func signals() async throws {
         var client = try await connected()
         try await client.feed(.show(["bob": 1, "cat": 1]))
@@ -144,7 +144,7 @@ struct UserQuestionTests {
     }
 
     @Test(
-        "SB-61 ST-01 whoever opens a channel of many members, or of others, sees new names of before; however many are opened, all are asked for every ten seconds at most"
+        "SB-61 ST-01 a user who opens a channel of many members, or one they aren't in, sees new names from before; however many are opened, all are requested every ten seconds at most"
     )
     func watching() async throws {
         var client = try await connected()
@@ -152,7 +152,7 @@ struct UserQuestionTests {
         try await client.feed(.timer(.users))
         try await client.answer("user.listChanged", with: ChangedUsers(users: [], hasMore: false))
         _ = client.take()
-        /// Watches a channel, and returns the timers that begin with that.
+        /// Watches a channel, and returns the timers that this starts.
         func watch(memberCount: Int, isMember: Bool = true) async throws -> [Sync.Output] {
             var channel = channel(counters(3, messages: 2))
             channel.counters.memberCount = memberCount
@@ -169,7 +169,7 @@ struct UserQuestionTests {
             }
         }
         let asks: [Sync.Output] = [.startTimer(.userPause, .seconds(10)), .startTimer(.users, .milliseconds(20))]
-        // Members of a small channel were told.
+        // Members of a small channel were notified.
         #expect(try await watch(memberCount: Limits.receiptMembers) == [])
         #expect(try await watch(memberCount: Limits.receiptMembers + 1) == asks)
         try await client.feed(.timer(.users))
@@ -187,7 +187,7 @@ struct UserQuestionTests {
         #expect(client.take() == [])
     }
 
-    @Test("A server that is busy is asked again after longer and longer pauses, one that refuses for good isn't")
+    @Test("A busy server is asked again after growing pauses, and one that refuses permanently isn't")
     func refused() async throws {
         var client = try await connected()
         try await client.feed(.show(["bob": 0]))
@@ -204,7 +204,7 @@ struct UserQuestionTests {
         #expect(client.take() == [])
     }
 
-    @Test("SB-61 what is missed while a question is under way is asked for after its answer; of an answer that has more, the rest")
+    @Test("SB-61 changes missed during a request are requested after its answer; of an answer that has more, the rest")
     func outdated() {
         var questions = Sync.UserQuestions()
         questions.show(["bob": 1, "cat": 1])
@@ -217,7 +217,7 @@ struct UserQuestionTests {
         #expect(questions.ask() == ["cat": 1])
         questions.answered(with: [])
         #expect(questions.ask() == [:])
-        // With another history what was asked says nothing.
+        // With another history the former requests are meaningless.
         questions.recheck()
         _ = questions.ask()
         questions.forget()
@@ -225,9 +225,7 @@ struct UserQuestionTests {
         #expect(questions.ask() == ["bob": 0, "cat": 0])
     }
 
-    @Test(
-        "SB-61 somebody whom the server didn't know is asked about with the next connection, as is who couldn't be stored"
-    )
+    @Test("SB-61 users unknown to the server are requested again with the next connection, as are those who couldn't be stored")
     func absentNoMore() async throws {
         var state = Sync.UserQuestions()
         state.show(["new": 0])
@@ -251,9 +249,7 @@ struct UserQuestionTests {
         #expect(questions(in: client.take()) == [["bob": 0]])
     }
 
-    @Test(
-        "SB-61 somebody whom the server didn't know is asked about once more when a message of theirs, or their row as a member, arrives"
-    )
+    @Test("SB-61 users unknown to the server are requested again when a message of theirs, or their member row, arrives")
     func metAfterwards() async throws {
         var client = try await connected()
         func ask() async throws -> [[String: Int64]] {
@@ -263,7 +259,7 @@ struct UserQuestionTests {
         let nobody = ChangedUsers(users: [], hasMore: false)
         try await client.feed(.show(["cat": 0, "dan": 0, "eve": 0]))
         #expect(try await ask() == [["cat": 0, "dan": 0, "eve": 0]])
-        // While they are asked for: the answer may be from before.
+        // During the request: the answer may be older.
         try await client.receive(sent(message(4, "I'm new", by: "cat"), messages: 3))
         try await client.answer("user.listChanged", with: nobody)
         #expect(try await ask() == [["cat": 0]])
@@ -279,12 +275,12 @@ struct UserQuestionTests {
                 rows: Rows(counters: counters(6, messages: 4), [eve])))
         #expect(try await ask() == [["eve": 0]])
         try await client.answer("user.listChanged", with: nobody)
-        // A server that knows nothing of them after all isn't asked with each of their messages.
+        // If the server doesn't know them after all, it isn't asked with each of their messages.
         try await client.receive(sent(message(7, "Hello?", by: "dan"), messages: 5))
         #expect(try await ask() == [])
     }
 
-    @Test("SB-61 a question with long ids is no longer than the server takes, and the others come with the next")
+    @Test("SB-61 a request with long ids is no longer than the server accepts, and the others follow with the next")
     func longIDs() {
         var questions = Sync.UserQuestions()
         let users = (0..<900).map { UserID(String(repeating: "🐓", count: 120) + "\($0)") }
@@ -301,7 +297,7 @@ struct UserQuestionTests {
         #expect(asked == Set(users.map(\.rawValue)))
     }
 
-    @Test("SB-61 an id that can't be a user's isn't asked about: the server would refuse the whole question")
+    @Test("SB-61 an impossible user id isn't requested: the server would refuse the whole request")
     func impossible() {
         var questions = Sync.UserQuestions()
         questions.show(["bob": 0, "a/b": 0, "": 0, UserID(String(repeating: "a", count: Limits.messageSizeBytes)): 0])
@@ -310,7 +306,7 @@ struct UserQuestionTests {
         #expect(questions.ask() == ["bob": 0])
     }
 
-    @Test("SB-61 who is shown again makes room last")
+    @Test("SB-61 users who are shown again are dropped last")
     func again() {
         var questions = Sync.UserQuestions()
         questions.show(["ann": 1])
@@ -322,7 +318,7 @@ struct UserQuestionTests {
         #expect(questions.waiting.last == "ann")
     }
 
-    @Test("However many are shown, a bounded number of them is remembered, those who were shown last")
+    @Test("However many users are shown, a bounded number of them is remembered, those shown last")
     func bounded() {
         var questions = Sync.UserQuestions()
         for number in 0..<30_000 { questions.show([UserID("u\(number)"): 0]) }

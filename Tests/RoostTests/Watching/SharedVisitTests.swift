@@ -6,13 +6,13 @@ import Testing
 
 @testable import Roost
 
-/// What the cache has of channels of others that the user watches, after a membership and beside other chats.
-@Suite("Watching: channels of others in the cache", .timeLimit(.minutes(5)))
+/// The cached contents of watched channels that the user isn't in, after a membership and next to other chats.
+@Suite("Watching: the cache of non-members", .timeLimit(.minutes(5)))
 struct SharedVisitTests {
     private static let general = Harness.channel
     private static let nothing = Resumption(user: changes(user: 1), channels: [], hasMore: false)
 
-    /// The answer to a watch by somebody who isn't a member.
+    /// The answer to a watch by a non-member.
     private static func state(_ seq: Seq, _ messages: [Message], count: Int) -> WatchedChannel {
         WatchedChannel(
             config: ChannelPolicy.presets[0], channel: channel(counters(seq, messages: count)), online: 1, watcherCount: 1,
@@ -24,7 +24,7 @@ struct SharedVisitTests {
     private static func messages(_ seqs: ClosedRange<Seq>) -> [Message] { seqs.map { message($0, "m\($0)") } }
     private static func texts(_ seqs: ClosedRange<Seq>) -> [String] { seqs.map { "m\($0)" } }
 
-    @Test("ST-01 SB-26 what was concealed from a member is shown to whoever has left and watches, until they are a member again")
+    @Test("ST-01 SB-26 messages concealed from a member are shown to a former member who watches, until they are a member again")
     func formerMember() async throws {
         var client = try await Harness()
         try await client.connect()
@@ -72,7 +72,7 @@ extension SharedVisitTests {
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
     }
 
-    /// A client that is in no channel.
+    /// A client in no channel.
     private func client(in directory: URL) async throws -> Harness {
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         var client = try await Harness(store: store(in: directory), outbox: Outbox(url: nil, logger: logger))
@@ -99,7 +99,7 @@ extension SharedVisitTests {
         try await client.store.read { try $0.cursor(of: Self.general) }
     }
 
-    @Test("ST-01 I6 of two chats that visit a channel one moves its position, and the cache has what either of them was given")
+    @Test("ST-01 I6 of two chats that visit a channel one moves its position, and the cache has the messages given to either")
     func together() async throws {
         try await withDirectory { directory in
             var first = try await client(in: directory)
@@ -108,7 +108,7 @@ extension SharedVisitTests {
             try await watch(&second, Self.state(3, Self.messages(2...3), count: 2))
             for seq: Seq in 4...5 { try await receive(seq, by: &second) }
             #expect(try await second.texts() == Self.texts(2...5))
-            // What comes from the other one isn't behind the position of the lists.
+            // Messages of the other one are within the position of the lists.
             #expect(try await cursor(of: first) == 3)
             try await receive(4, by: &first)
             #expect(try await cursor(of: first) == 4)
@@ -116,7 +116,7 @@ extension SharedVisitTests {
         }
     }
 
-    @Test("ST-01 I3 a chat that visits a channel begins afresh where another one that has lost its connection left off")
+    @Test("ST-01 I3 a chat that visits a channel starts over where another one that has lost its connection left off")
     func behind() async throws {
         try await withDirectory { directory in
             var first = try await client(in: directory)
@@ -125,7 +125,7 @@ extension SharedVisitTests {
             try await first.feed(.transport(first.sync.connection, .closed(code: nil, reason: "")))
             try await watch(&second, Self.state(7, Self.messages(6...7), count: 6))
             #expect(try await second.texts() == Self.texts(6...7))
-            // The first one comes back, and they go on together.
+            // The first one reconnects, and they continue together.
             try await connect(&first)
             try await first.answer("channel.watch", with: Self.state(7, Self.messages(6...7), count: 6))
             for seq: Seq in 8...9 {
@@ -136,7 +136,7 @@ extension SharedVisitTests {
         }
     }
 
-    @Test("ST-01 I6 two chats that visit a channel, each of them ahead of the other once, don't take it from each other again")
+    @Test("ST-01 I6 two chats that visit a channel, each of them once ahead of the other, don't take it from each other again")
     func inTurns() async throws {
         try await withDirectory { directory in
             var first = try await client(in: directory)
@@ -157,7 +157,7 @@ extension SharedVisitTests {
         }
     }
 
-    @Test("ST-01 I6 the visit of a chat that is gone goes on with another one, and ends with it")
+    @Test("ST-01 I6 the visit of a chat that is gone continues with another one, and ends with it")
     func gone() async throws {
         try await withDirectory { directory in
             var first: Harness? = try await client(in: directory)
@@ -178,7 +178,7 @@ extension SharedVisitTests {
         }
     }
 
-    @Test("ST-01 I6 the cache forgets when it is opened what was followed only while it was watched, also if it can't be trimmed")
+    @Test("ST-01 I6 opening the cache drops channels followed only while watched, even if it can't be trimmed")
     func untrimmed() async throws {
         try await withDirectory { directory in
             func visit() async throws {

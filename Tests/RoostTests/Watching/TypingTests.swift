@@ -18,19 +18,19 @@ struct TypingTests {
         return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
     }
 
-    /// What the server was told until now.
+    /// The calls sent to the server until now.
     private func told(by chat: Chat) async -> [String] {
-        // Calls keep their order: what was to be told before this one is there when it is.
+        // Calls keep their order: those before this one have been sent when it is answered.
         _ = try? await Task { try await chat.call(GetMe()) }.value
         return await server.operations().filter { $0.hasPrefix("typing.") }
     }
 
-    /// Returns when somebody sleeps until a time of the clock.
+    /// Returns when a task sleeps until a time of the clock.
     private func sleeps(until end: Duration, sourceLocation: SourceLocation = #_sourceLocation) async throws {
         try await until(sourceLocation: sourceLocation) { clock.ends.contains(end) }
     }
 
-    @Test("The server hears that the user types once a second at most, and that they stopped 7 seconds after the last key")
+    @Test("The server is notified that the user types once a second at most, and that they stopped 7 seconds after the last key")
     func typist() async throws {
         let chat = chat()
         try await chat.connect()
@@ -54,7 +54,7 @@ struct TypingTests {
         clock.advance(by: .seconds(60))
     }
 
-    @Test("That the user stopped is told once, and only if it was told that they type; who begins again is told of at once")
+    @Test("The stop is sent once, and only after a start; a user who starts again is reported at once")
     func stops() async throws {
         let chat = chat()
         try await chat.connect()
@@ -70,7 +70,7 @@ struct TypingTests {
         clock.advance(by: .seconds(60))
     }
 
-    @Test("Who leaves the screen while they type has stopped typing, and nobody has to wait for it")
+    @Test("A user who leaves the screen while typing has stopped typing, and no caller has to wait for it")
     func released() async throws {
         let chat = chat()
         try await chat.connect()
@@ -83,9 +83,7 @@ struct TypingTests {
         clock.advance(by: .seconds(60))
     }
 
-    @Test(
-        "Whoever leaves, or is removed, doesn't type any more as soon as that is told; they were shown as typing until a signal came"
-    )
+    @Test("A user who leaves, or is removed, is no longer shown as typing as soon as that arrives")
     func leavers() async throws {
         let chat = try await server.connectedInGeneral(clock)
         let typing = chat.channel("general").typing()
@@ -104,7 +102,7 @@ struct TypingTests {
         clock.advance(by: .seconds(60))
     }
 
-    @Test("SB-02 That more people type than are named is told by itself, and that no more do")
+    @Test("SB-02 A change of whether more users type than are named is reported by itself")
     func more() async throws {
         let chat = chat()
         try await chat.connect()
@@ -126,7 +124,9 @@ struct TypingTests {
         clock.advance(by: .seconds(60))
     }
 
-    @Test("I14 Whoever types is shown until 10 seconds after that was last heard, or the connection ends; the user isn't")
+    @Test(
+        "I14 A typing user is shown until 10 seconds after the last signal, or the end of the connection; the user themselves isn't"
+    )
     func expiry() async throws {
         let chat = chat()
         try await chat.connect()
@@ -139,7 +139,7 @@ struct TypingTests {
         clock.advance(by: .milliseconds(9999))
         try await server.send(signal)
         try await sleeps(until: .milliseconds(19_999))
-        // What was heard first doesn't count any more.
+        // The first signal no longer counts.
         clock.advance(by: .seconds(5))
         await letOthersRun()
         #expect(typing.users.map(\.userId) == ["bob"])
@@ -149,7 +149,7 @@ struct TypingTests {
         clock.advance(by: .milliseconds(1))
         for await users in typing.updates where users.isEmpty { break }
 
-        // Who has stopped isn't known where too much was told at once to take it in.
+        // If signals were dropped, it is unknown who has stopped.
         try await server.send(signal)
         for await users in typing.updates where !users.isEmpty { break }
         for _ in 0..<150 { chat.driver.signals.send(.wrote("cid", "general")) }

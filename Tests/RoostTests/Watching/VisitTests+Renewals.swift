@@ -5,18 +5,16 @@ import Testing
 @testable import Roost
 
 extension VisitTests {
-    // MARK: Beginning afresh
+    // MARK: Starting over
 
-    /// The answer to a watch of a channel that keeps no messages.
+    /// The answer to a watch of an ephemeral channel.
     private static func ephemeral(_ seq: Seq) -> WatchedChannel {
         var state = Self.state(seq, [], count: 0)
         state.channel.isEphemeral = true
         return state
     }
 
-    @Test(
-        "ST-01 R39 I3 a watched channel of others that keeps no messages stays as it is shown, after a reconnect and where events are missing"
-    )
+    @Test("ST-01 R39 I3 a watched ephemeral channel of a non-member stays as shown, after a reconnect and if events are missing")
     func ephemeral() async throws {
         var client = try await Harness()
         try await client.connect()
@@ -42,11 +40,11 @@ extension VisitTests {
         #expect(try await client.texts() == ["new", "later", "last"])
     }
 
-    /// How a visit is forgotten that the app still wants.
+    /// How a visit that the app still wants is dropped.
     enum Forgetting: CaseIterable, Sendable { case reopened, failed, otherHistory, unreadable }
 
     @Test(
-        "ST-01 R39 where a visit is forgotten that is still wanted, it begins with the newest messages, and what has happened is told as missed",
+        "ST-01 R39 a dropped visit that is still wanted starts with the newest messages, and events meanwhile are reported as missed",
         arguments: Forgetting.allCases)
     func forgotten(way: Forgetting) async throws {
         var client = try await visiting()
@@ -59,7 +57,7 @@ extension VisitTests {
         case .unreadable:
             try await client.receive(sent(message(6, "six"), messages: 4))
             try await client.answer("channel.watch", with: Done())
-            // Messages may be what can't be read.
+            // The unreadable rows may be messages.
             #expect(askedForMessages(by: &client) == [nil, 0])
         }
         if way != .unreadable {
@@ -77,7 +75,7 @@ extension VisitTests {
         #expect(client.sync.forgottenVisits == [:] && client.calls.isEmpty)
     }
 
-    @Test("ST-01 ST-10 of a visit that was forgotten nothing is told as missed once the app has ended the watch")
+    @Test("ST-01 ST-10 for a dropped visit nothing is reported as missed once the app has ended the watch")
     func forgottenAndUnwatched() async throws {
         var client = try await visiting()
         try await client.feed(.stop)
@@ -94,7 +92,7 @@ extension VisitTests {
     }
 
     @Test(
-        "ST-10 SB-63 a channel of others that a live object watches has its newest message, and the messages of a watch that comes after it"
+        "ST-10 SB-63 a channel that a live object of a non-member watches has its newest message, and the messages of a later watch"
     )
     func heldAndWatched() async throws {
         var client = try await Harness()
@@ -103,10 +101,10 @@ extension VisitTests {
         _ = client.take()
         try await client.feed(.hold(1, Self.general, by: 5))
         #expect(askedForMessages(by: &client) == [1])
-        // It may have had none that could be shown.
+        // It may have had none to show.
         try await client.answer("channel.watch", with: Self.state(3, []))
         try await client.feed(.call(2, WatchChannel(channel: Self.general)))
-        // A message that the answer is ahead by comes with its event.
+        // A message by which the answer is ahead arrives with its event.
         let newest = [message(2, "one"), message(3, "two"), message(4, "new")]
         try await client.answer("channel.watch", with: Self.state(4, newest, count: 3))
         #expect(try await client.texts() == ["one", "two"])
@@ -116,11 +114,11 @@ extension VisitTests {
     }
 
     @Test(
-        "ST-10 I6 a visit whose end couldn't be written ends when the files are taken back, or with the next connection after they failed",
+        "ST-10 I6 a visit whose end couldn't be written ends when the files are taken back, or with the next connection after a failure",
         arguments: [true, false])
     func unwrittenEnd(isReopened: Bool) async throws {
         var client = try await visiting()
-        // What is asked of the store isn't done.
+        // The machine's requests of the store aren't performed.
         _ = client.sync.handle(.call(2, UnwatchChannel(channel: Self.general)))
         if isReopened {
             _ = client.sync.handle(.stop)
@@ -142,7 +140,7 @@ extension VisitTests {
         let with: Fields
     }
 
-    /// The limit of each watch that was asked for.
+    /// The limit of each watch that was requested.
     private func askedForMessages(by client: inout Harness) -> [Int?] {
         client.take().compactMap { output in
             guard case .send(let bytes) = output, let call = try? JSONDecoder().decode(SentWatch.self, from: Data(bytes)),

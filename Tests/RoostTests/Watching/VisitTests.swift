@@ -5,13 +5,13 @@ import Testing
 
 @testable import Roost
 
-/// Channels of others that the user watches and may read.
-@Suite("Watching: channels of others", .timeLimit(.minutes(5)))
+/// Channels that the user watches and may read without being a member.
+@Suite("Watching: by non-members", .timeLimit(.minutes(5)))
 struct VisitTests {
     static let general = Harness.channel
     static let all: [Permission] = [.channelRead, .historyRead, .channelWatch]
 
-    /// The answer to a watch by somebody who isn't a member.
+    /// The answer to a watch by a non-member.
     static func state(
         _ seq: Seq = 3, _ messages: [Message] = [message(2, "one"), message(3, "two")], count: Int = 2,
         may permissions: [Permission] = all
@@ -22,7 +22,7 @@ struct VisitTests {
             messages: MessagePage(messages: messages, hasOlder: true, hasNewer: false, seq: seq), ownCapabilities: permissions)
     }
 
-    /// A client that is in no channel, and watches one of others at seq 3.
+    /// A client that is in no channel, and watches one at seq 3.
     func visiting(_ client: Harness? = nil) async throws -> Harness {
         var client = if let client { client } else { try await Harness() }
         try await client.connect()
@@ -39,7 +39,7 @@ struct VisitTests {
         client.take().compactMap { if case .event(let event, _) = $0 { event } else { nil } }
     }
 
-    /// Asks for older messages, and returns the code of the refusal.
+    /// Requests older messages, and returns the code of the refusal.
     private func refusal(by client: inout Harness) async throws -> RoostError.Code? {
         _ = client.take()
         try await client.feed(.loadMessages(9, Self.general, .older(than: .max), limit: 10))
@@ -47,7 +47,7 @@ struct VisitTests {
         return nil
     }
 
-    /// Loses the connection, and has the next one up to its answer to the resume.
+    /// Loses the connection, and gets the next one up to its answer to the resume.
     func reconnect(_ client: inout Harness) async throws {
         try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
         client.forgetCalls()
@@ -61,9 +61,7 @@ struct VisitTests {
         let with: Fields
     }
 
-    @Test(
-        "ST-01 ST-06 whoever watches a channel without being a member has what comes: it is told, shown and counted, until they stop"
-    )
+    @Test("ST-01 ST-06 a non-member who watches a channel gets its events, which are reported, shown and counted, until they stop")
     func live() async throws {
         var client = try await visiting()
         #expect(try await client.texts() == ["one", "two"])
@@ -74,7 +72,7 @@ struct VisitTests {
         #expect(try await client.texts() == ["one, edited", "two", "new"])
         let view = try await client.view()
         #expect(view?.channel.counters.messageCount == 3 && view?.lastMessage == new && view?.membership == nil)
-        // Nothing of it is the user's own.
+        // None of it is the user's own.
         #expect(try await client.listed() == [] && client.sync.arrivals == [:])
 
         try await client.feed(.call(2, UnwatchChannel(channel: Self.general)))
@@ -94,7 +92,7 @@ struct VisitTests {
         #expect(try await client.texts() == ["first", "one", "two"])
     }
 
-    @Test("ST-01 I9 who may watch a channel of others and not read it has none of what comes")
+    @Test("ST-01 I9 a non-member who may watch a channel but not read it gets none of its messages")
     func unreadable() async throws {
         var client = try await Harness()
         try await client.connect()
@@ -106,7 +104,7 @@ struct VisitTests {
     }
 
     @Test(
-        "ST-01 R39 after a reconnect the watch begins again, and the channel at its answer: no resume names it, and nothing is missing"
+        "ST-01 R39 after a reconnect the watch starts again, and the channel at its answer: no resume names it, and nothing is missing"
     )
     func reconnected() async throws {
         var client = try await visiting()
@@ -116,14 +114,14 @@ struct VisitTests {
             return try? JSONDecoder().decode(SentResume.self, from: Data(bytes))
         }
         #expect(resumes.map { $0.with.channels ?? [:] } == [[:]])
-        // What was shown stays until the answer.
+        // The shown messages stay until the answer.
         #expect(try await client.texts() == ["one", "two"])
         try await client.answer("stream.resume", with: Self.nothing)
         try await client.answer("channel.watch", with: Self.state(7, [message(6, "six"), message(7, "seven")], count: 5))
         #expect(told(by: &client) == [.missed(after: [Self.general: 3])])
         #expect(try await client.texts() == ["six", "seven"])
 
-        // Nothing begins afresh where nothing has happened.
+        // Nothing starts over if nothing has happened.
         let former = try await client.store.read { try $0.generation(of: Self.general) }
         try await reconnect(&client)
         try await client.answer("stream.resume", with: Self.nothing)
@@ -133,9 +131,7 @@ struct VisitTests {
         #expect(try await client.restarted().sync.saved.channels == [:])
     }
 
-    @Test(
-        "ST-01 I3 where events of a watched channel of others are missing, it is watched once more: what has come since is there, once"
-    )
+    @Test("ST-01 I3 if events of a channel watched by a non-member are missing, it is watched again: later ones are there, once")
     func gap() async throws {
         var client = try await visiting()
         for seq: Seq in [6, 7] { try await client.receive(sent(message(seq, "m\(seq)"), messages: Int(seq) - 1)) }
@@ -148,7 +144,7 @@ struct VisitTests {
         #expect(try await client.texts() == ["m4", "m5", "m6", "m7", "m8"])
     }
 
-    @Test("ST-01 I3 an answer to another watch that is ahead of the events has nothing begin afresh: they are still to come")
+    @Test("ST-01 I3 an answer to another watch that is ahead of the events causes no restart: they are still to arrive")
     func ahead() async throws {
         var client = try await visiting()
         try await client.feed(.hold(2, Self.general, by: 5))
@@ -162,7 +158,7 @@ struct VisitTests {
     }
 
     @Test(
-        "ST-01 I3 where the answer to a watch lacks events that came before it, the channel is watched once more",
+        "ST-01 I3 if the answer to a watch lacks events that arrived before it, the channel is watched again",
         arguments: [true, false])
     func behind(isFirst: Bool) async throws {
         var client: Harness
@@ -186,12 +182,12 @@ struct VisitTests {
         #expect(try await client.texts() == ["m7", "m8", "m9"])
     }
 
-    @Test("ST-01 I3 while own channels catch up, events beyond what is kept have a watched channel of others begin afresh")
+    @Test("ST-01 I3 while own channels catch up, events beyond the limit have a non-member's watched channel start over")
     func dropped() async throws {
         var settings = Sync.Settings()
         settings.heldEventsMax = 1
         var client = try await visiting(Harness(settings: settings))
-        // A gap in the user's own stream has all events wait.
+        // A gap in the user's own stream holds up all events.
         try await client.receive(mine(3, .memberLeft, membership(readSeq: 0, readCount: 0, state: .none, userSeq: 3)))
         for seq: Seq in [4, 5] { try await client.receive(alone(message(seq, "m\(seq)"))) }
         for _ in 0..<2 {
@@ -203,11 +199,11 @@ struct VisitTests {
         #expect(try await client.texts() == ["m4", "m5"])
     }
 
-    /// What ends it but the app.
+    /// What ends it besides the app.
     enum End: CaseIterable, Sendable { case byServer, refused, deleted, unreadable }
 
     @Test(
-        "ST-01 ST-08 nothing of a watched channel of others is shown once the watch, the right to read or the channel has ended",
+        "ST-01 ST-08 nothing of a channel watched by a non-member is shown once the watch, the right to read or the channel has ended",
         arguments: End.allCases)
     func ended(end: End) async throws {
         var client = try await visiting()
@@ -236,7 +232,7 @@ struct VisitTests {
         #expect(try await refusal(by: &client) == .notMember)
     }
 
-    @Test("ST-10 SB-63 a live object that watches a channel of others has what comes, until it is gone")
+    @Test("ST-10 SB-63 a non-member's live object that watches a channel gets its events, until it is released")
     func held() async throws {
         var client = try await Harness()
         try await client.connect()
@@ -250,7 +246,7 @@ struct VisitTests {
     }
 
     @Test(
-        "ST-09 SB-63 a channel of others has what comes until the last call ends that may have it watched, though its live object is gone"
+        "ST-09 SB-63 a non-member's channel gets events until the last call that may have it watched ends, though its live object is gone"
     )
     func heldAndQueried() async throws {
         var client = try await Harness()
@@ -267,7 +263,7 @@ struct VisitTests {
         #expect(try await client.texts() == [])
     }
 
-    @Test("ST-09 the channels of others that a query watches have what comes, each from its newest message on")
+    @Test("ST-09 the channels that a non-member's query watches get their events, each from its newest message on")
     func queried() async throws {
         var client = try await Harness()
         try await client.connect()
@@ -280,7 +276,7 @@ struct VisitTests {
         #expect(try await client.texts() == ["two", "new"])
     }
 
-    @Test("ST-01 ST-06 who joins a channel that they watch keeps what is shown, and follows it as a member from there on")
+    @Test("ST-01 ST-06 a user who joins a watched channel keeps what is shown, and follows it as a member from there on")
     func joined() async throws {
         var client = try await visiting()
         try await client.receive(
@@ -293,13 +289,13 @@ struct VisitTests {
         #expect(client.sync.saved.channels == [Self.general: position] && client.sync.watched == [Self.general])
         #expect(try await client.texts() == ["one", "two"])
         #expect(try await client.restarted().sync.saved.channels == [Self.general: position])
-        // It isn't over with the watch.
+        // It doesn't end with the watch.
         try await client.feed(.call(2, UnwatchChannel(channel: Self.general)))
         try await client.receive(alone(message(5, "new")))
         #expect(try await client.texts() == ["one", "two", "new"])
     }
 
-    /// A member who has been removed while they were away, and watches the channel before their device knows.
+    /// A member who was removed while away, and watches the channel before their device knows.
     private func removed(isQuery: Bool) async throws -> Harness {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -324,7 +320,7 @@ struct VisitTests {
         user: changes(user: 2, [membership(readSeq: 1, readCount: 0, state: .none, userSeq: 2)]), channels: [], hasMore: false)
 
     @Test(
-        "ST-01 ST-06 who watches a channel before their device knows that they were removed from it has what comes",
+        "ST-01 ST-06 a user who watches a channel before their device knows that they were removed from it gets its events",
         arguments: [true, false])
     func removedBefore(isQuery: Bool) async throws {
         var client = try await removed(isQuery: isQuery)
@@ -337,7 +333,7 @@ struct VisitTests {
     }
 
     @Test(
-        "ST-10 a channel isn't watched that the app has ended watching before the device knows that the user was removed from it",
+        "ST-10 a channel isn't watched if the app has ended the watch before the device knows that the user was removed from it",
         arguments: [true, false])
     func removedAndUnwatched(isQuery: Bool) async throws {
         for isCancelled in [true, false] {
@@ -354,7 +350,7 @@ struct VisitTests {
         }
     }
 
-    @Test("ST-01 who is made a member of a channel that they watch, while the watch lags behind, gets it as a member does")
+    @Test("ST-01 a user who is added to a channel that they watch, while the watch lags behind, gets it as a member does")
     func joinedLate() async throws {
         var client = try await visiting()
         let own = membership(readSeq: 8, readCount: 0, channelSeq: 9, userSeq: 2)
@@ -378,7 +374,7 @@ extension VisitTests {
         return try await visiting(Harness(store: store(in: directory), outbox: Outbox(url: nil, logger: logger)))
     }
 
-    @Test("ST-01 I6 the cache forgets when it is opened what was followed only while it was watched")
+    @Test("ST-01 I6 opening the cache drops channels followed only while watched")
     func opened() async throws {
         let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -395,7 +391,7 @@ extension VisitTests {
     }
 
     @Test(
-        "ST-01 I6 two chats of one process that watch the same channel of others don't disturb each other; it begins afresh if one stops"
+        "ST-01 I6 two chats of one process that watch the same channel as a non-member don't disturb each other; it starts over if one stops"
     )
     func shared() async throws {
         let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
@@ -419,9 +415,9 @@ extension VisitTests {
         #expect(try await second.texts() == ["new", "next", "last"])
     }
 
-    // MARK: What an app shows
+    // MARK: An app's view
 
-    @Test("ST-06 ST-08 AM-30 SB-02 while a non-member watches, lists show the messages and whoever has written types no more")
+    @Test("ST-06 ST-08 AM-30 SB-02 while a non-member watches, lists show the messages, and their senders no longer as typing")
     @MainActor func list() async throws {
         let server = ScriptedServer { call in
             switch call.operation {

@@ -4,15 +4,15 @@ import Testing
 
 @testable import Roost
 
-/// What lists of watchers and numbers of those online say when they aren't told of changes any more.
-@MainActor @Suite("Watching: until when what is shown was right", .timeLimit(.minutes(5)))
+/// The times up to which lists of watchers and numbers of online members were right, once they get no more changes.
+@MainActor @Suite("Watching: until when shown data were right", .timeLimit(.minutes(5)))
 struct WatchEndTests {
     private nonisolated static let refusal = RoostError(.notPermitted, "It is closed.")
 
     /// How a watch ends.
     enum End: CaseIterable, Sendable { case byApp, byServer, byMembership, byConnection }
 
-    /// What the server has.
+    /// The server's state.
     private final class Room: Sendable {
         private let state = Mutex<(users: [UserID], isOpen: Bool)>((["ann", "bob"], true))
         var users: [UserID] { state.withLock { $0.users } }
@@ -66,21 +66,21 @@ struct WatchEndTests {
             presence: PresenceChange(onlineCount: count, online: [], offline: [], isWhole: true))
     }
 
-    /// Ends the watch, 105 seconds after the beginning of the clock, and moves that on.
+    /// Ends the watch, 105 seconds after the clock's start, and advances the clock.
     ///
-    /// - Returns: Until when what was shown was right.
+    /// - Returns: Until when the shown data were right.
     private func end(_ end: End, _ chat: Chat, _ server: ScriptedServer, asksForUser: Bool = false) async throws -> Timestamp {
         if asksForUser {
-            // Whom a list shows the client learns a moment later. Asked for only then, they would be answered for after what ends the watch.
+            // The client learns a moment later whom a list shows. A later request for them would be answered after what ends the watch.
             try await until { await chat.driver.machine?.userQuestions.waiting.contains("cid") == true }
-            // A pause that began only after the clock was moved on wouldn't be over.
+            // A pause that started only after the clock was advanced wouldn't be over.
             try await until { clock.ends.contains(.milliseconds(100_020)) }
         }
         clock.advance(by: .seconds(5))
         try await server.send(presence(2))
         try await until { await chat.driver.lastHeard == time(105) }
         if asksForUser {
-            // Who somebody is has been asked by now. An answer that comes later would be the last that was heard; they come in the order of the calls.
+            // The users have been requested by now. A later answer would be the last sign of life; answers arrive in the order of the calls.
             try await until { await server.calls.contains { $0.operation == "user.listChanged" } }
             _ = try await chat.call(ListWatchers(channel: "general"))
         }
@@ -93,7 +93,7 @@ struct WatchEndTests {
                 mine(2, .memberLeft, membership(readSeq: 3, readCount: 0, state: .none, channelSeq: 3, userSeq: 2)))
         case .byConnection:
             await chat.disconnect()
-            // Since then it may have been otherwise.
+            // It may have changed since then.
             return time(105)
         }
         return time(107)
@@ -117,7 +117,7 @@ struct WatchEndTests {
         await chat.disconnect()
     }
 
-    @Test("ST-14 a list of watchers of a channel that isn't watched says when it was asked for; a watch brings it up to date")
+    @Test("ST-14 a list of watchers of an unwatched channel says when it was requested; a watch brings it up to date")
     func unwatchedList() async throws {
         let server = server()
         let chat = try await connected(server)
@@ -135,7 +135,7 @@ struct WatchEndTests {
         #expect(list.asOf == nil)
     }
 
-    @Test("ST-14 ST-16 when the right to watch is gone, a list of watchers is refused and shows nobody")
+    @Test("ST-14 ST-16 when the right to watch is gone, a list of watchers is refused and empty")
     func closed() async throws {
         let server = server()
         let chat = try await connected(server)
@@ -155,7 +155,7 @@ struct WatchEndTests {
         await chat.disconnect()
     }
 
-    @Test("ST-14 ST-16 when the right to watch has gone with the membership, a list of watchers is refused and shows nobody")
+    @Test("ST-14 ST-16 when the right to watch has gone with the membership, a list of watchers is refused and empty")
     func removed() async throws {
         let server = server()
         let chat = try await connected(server)
@@ -163,7 +163,7 @@ struct WatchEndTests {
         let list = chat.channel("general").watchers()
         try await list.loaded()
         room.close()
-        // Of such a watch the server doesn't say that it has ended.
+        // The server doesn't report the end of such a watch.
         try await server.send(
             mine(2, .memberLeft, membership(readSeq: 3, readCount: 0, state: .none, channelSeq: 3, userSeq: 2)))
         try await until { clock.ends.contains(.milliseconds(100_250)) }
@@ -173,7 +173,7 @@ struct WatchEndTests {
         await chat.disconnect()
     }
 
-    @Test("ST-14 R08 who began to watch while more was told than could be taken in is asked for")
+    @Test("ST-14 R08 if signals were dropped, new watchers are requested")
     func missed() async throws {
         let server = server()
         let chat = try await connected(server)
@@ -191,7 +191,7 @@ struct WatchEndTests {
         await chat.disconnect()
     }
 
-    @Test("ST-14 R08 after a signal that doesn't name all, a list of watchers asks again within seconds, and once")
+    @Test("ST-14 R08 after an incomplete signal, a list of watchers asks again within seconds, and once")
     func incomplete() async throws {
         let server = server()
         let chat = try await connected(server)
@@ -200,7 +200,7 @@ struct WatchEndTests {
         try await list.loaded()
         room.set(["ann", "cid"])
         for count in [3, 4] { try await server.send(watching([], count: count, isWhole: false)) }
-        // A signal that is taken in after the question is another reason to ask.
+        // A signal that is handled after the request is another reason to ask.
         try await until { list.watcherCount == 4 && clock.isSpreading }
         clock.advance(by: .milliseconds(499))
         await letOthersRun()
@@ -214,7 +214,7 @@ struct WatchEndTests {
     }
 
     @Test(
-        "SB-63 the number of those online says until when it was right",
+        "SB-63 the number of online members says until when it was right",
         arguments: [End.byServer, .byMembership, .byConnection])
     func presence(end: End) async throws {
         let server = server()
@@ -230,7 +230,7 @@ struct WatchEndTests {
         await chat.disconnect()
     }
 
-    @Test("SB-63 the number of those online is right again with the next connection, and when the server takes the watch again")
+    @Test("SB-63 the number of online members is right again with the next connection, and when the server accepts the watch again")
     func presenceReturns() async throws {
         let server = server()
         let chat = try await connected(server)
@@ -248,7 +248,7 @@ struct WatchEndTests {
         await chat.disconnect()
     }
 
-    @Test("SB-63 while the app is busy, messages don't keep the number of those online from what was told last")
+    @Test("SB-63 while the app is busy, messages don't keep the number of online members from its newest value")
     func busy() async throws {
         let server = server()
         let chat = try await connected(server)
@@ -257,7 +257,7 @@ struct WatchEndTests {
         chat.driver.signals.send(.signal(self.presence(7)))
         for _ in 0..<150 { chat.driver.signals.send(.wrote("bob", "general")) }
         try await until { presence.onlineCount == 7 }
-        // Each signal has the whole number, so that nothing is wrong after some were dropped.
+        // Each signal has the whole number, so nothing is wrong after some were dropped.
         for count in 0..<150 { chat.driver.signals.send(.signal(self.presence(count))) }
         try await until { presence.onlineCount == 149 && presence.asOf == nil }
         await chat.disconnect()

@@ -8,7 +8,7 @@ import Testing
 
 @MainActor @Suite("Watching: lists of watchers", .timeLimit(.minutes(5)))
 struct WatcherListTests {
-    @Test("ST-14 A list whose pages bring nobody new is loaded, and doesn't go on asking")
+    @Test("ST-14 A list whose pages contain no new users is loaded, and stops asking")
     func samePage() async throws {
         let server = ScriptedServer { call in
             guard call.operation == "channel.listWatchers" else { return .result(Done()) }
@@ -21,12 +21,12 @@ struct WatcherListTests {
         let list = chat.channel("general").watchers(pageSize: 2)
         try await list.loaded()
         #expect(list.items.map(\.userId) == ["ann"])
-        // Two for the list, and one for those who came last.
+        // Two for the list, and one for the newest watchers.
         #expect(await server.operations().filter { $0 == "channel.listWatchers" }.count == 3)
         await chat.disconnect()
     }
 
-    @Test("ST-14 A list of nobody is told too, once there is an answer, and once alone")
+    @Test("ST-14 An empty list is reported too, once there is an answer, and only once")
     func nobody() async throws {
         let server = ScriptedServer { call in
             guard call.operation == "channel.listWatchers" else { return .result(Done()) }
@@ -47,7 +47,7 @@ struct WatcherListTests {
         await chat.disconnect()
     }
 
-    @Test("ST-14 Who begins to watch is shown as the store knows them, and so is everybody of whom something else is shown")
+    @Test("ST-14 New watchers are shown as the store knows them, and so are all users of whom something else is shown")
     func names() async throws {
         let server = ScriptedServer { call in
             guard call.operation == "channel.listWatchers" else { return .error(.notFound("operation")) }
@@ -71,7 +71,7 @@ struct WatcherListTests {
         await chat.disconnect()
     }
 
-    /// The watchers that a server has, in the order in which they began.
+    /// A server's watchers, in the order in which they started.
     private final class Watchers: Sendable {
         private let users: Mutex<[UserID]>
         init(_ count: Int) { users = Mutex((1...count).map { UserID("u\($0)") }) }
@@ -83,7 +83,7 @@ struct WatcherListTests {
             }
         }
 
-        /// Has some begin and some stop, as the server tells it.
+        /// Has some start and some stop, as reported by the server.
         func change(started: [UserID] = [], stopped: [UserID] = [], isWhole: Bool = true) -> Signal {
             users.withLock { users in
                 users.removeAll(where: stopped.contains)
@@ -109,7 +109,7 @@ struct WatcherListTests {
 
     private func latest(_ numbers: some Sequence<Int>) -> [UserID] { numbers.map { UserID("u\($0)") } }
 
-    @Test("ST-15 those who came last are known beyond the pages that a list has, while people begin and stop")
+    @Test("ST-15 the newest watchers are known beyond a list's pages, while users start and stop")
     func latest() async throws {
         let watchers = Watchers(70)
         let server = server(watchers)
@@ -122,7 +122,7 @@ struct WatcherListTests {
         let expected: [UserID] = ["newer", "new", "u70"] + latest((41...68).reversed())
         try await until { list.lastActiveWatchers.map(\.userId) == expected }
         #expect(list.items.map(\.userId) == latest([1] + Array(3...30)) && list.hasMore && list.watcherCount == 70)
-        // Somebody who stops and begins again has come last.
+        // A user who stops and starts again is the newest.
         try await server.send(watchers.change(stopped: ["u70"]))
         try await server.send(watchers.change(started: ["u70"]))
         try await until { list.lastActiveWatchers.first?.userId == "u70" }
@@ -134,7 +134,7 @@ struct WatcherListTests {
         await chat.disconnect()
     }
 
-    @Test("ST-15 those who came last are asked for anew where too few of them are left, and where not all who came were named")
+    @Test("ST-15 the newest watchers are requested again if too few of them are left, and if not all new ones were named")
     func latestAnew() async throws {
         let watchers = Watchers(70)
         let server = server(watchers)
@@ -149,7 +149,7 @@ struct WatcherListTests {
         await chat.disconnect()
     }
 
-    @Test("ST-15 I18 of those who come and go only as many names are kept as are shown, and some")
+    @Test("ST-15 I18 of users who start and stop, only as many names are kept as are shown, and some")
     func manyNames() {
         var roster = WatcherRoster()
         roster.add(WatcherPage(watchers: [UserSummary(userId: "ann", displayName: "Ann")], watcherCount: 500))
@@ -164,7 +164,7 @@ struct WatcherListTests {
         #expect(roster.sorted.map(\.displayName) == ["Ann"] && roster.latest.allSatisfy { $0.displayName == "N" })
     }
 
-    @Test("ST-15 ST-12 behind as many watchers as may be passed by, those are known who come from now on")
+    @Test("ST-15 ST-12 beyond as many watchers as may be skipped, those who start from now on are known")
     func tooMany() {
         var roster = WatcherRoster()
         roster.add(WatcherPage(watchers: [UserSummary(userId: "ann")], watcherCount: Limits.watcherOffset + 31))
