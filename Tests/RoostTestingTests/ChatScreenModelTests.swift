@@ -21,7 +21,7 @@ struct ChatScreenModelTests {
         try await server.stop()
     }
 
-    @Test("A message that arrives above a row on its way is marked as read once it is visible")
+    @Test("A message that arrives above a pending row is marked as read once it is visible")
     func aboveWaiting() async throws {
         let server = try await RoostTestServer()
         let (ann, bob) = (server.chat(as: "ann"), server.chat(as: "bob"))

@@ -116,7 +116,7 @@ struct CheckerTests {
         #expect(invariants(checker) == ["I1"])
     }
 
-    @Test("I2 a message that nobody sent is found")
+    @Test("I2 a message that was never sent is found")
     func unsent() {
         var checker = checker()
         checker.committed(born(message(4, "c")))

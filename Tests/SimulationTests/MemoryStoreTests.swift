@@ -128,7 +128,7 @@ struct MemoryStoreTests {
                 ]),
                 .users([UserSummary(userId: "bob", displayName: "older", version: 1)]),
                 .rows(Rows([draft("hi", 8)]), of: .user("ann")), .rows(Rows([draft("h", 7)]), of: .user("ann")),
-                // What the user has deleted for themselves: a message that is cached, and one that comes later.
+                // Messages that the user has deleted for themselves: a cached one, and one that arrives later.
                 .rows(Rows([deletion(5, 7), deletion(8, 7)]), of: .user("ann")),
                 rows(Rows([message(8)])),
                 // Only a channel's stream has rows in the common shape.

@@ -66,7 +66,7 @@ struct LimitsTests {
 
     @Test("AM-35 metadata is at most 100 kB as JSON, in bytes of UTF-8", arguments: ["a", "é", "\n"])
     func size(character: String) throws {
-        // {"k":"…"} is 8 bytes beside the text; a line end takes two bytes in JSON, as é does in UTF-8.
+        // {"k":"…"} is 8 bytes besides the text; a line end takes two bytes in JSON, as é does in UTF-8.
         let width = character == "a" ? 1 : 2
         let fitting: JSONValue = ["k": .string(String(repeating: character, count: (Limits.metadataSizeBytes - 8) / width))]
         let larger: JSONValue = ["k": .string(String(repeating: character, count: (Limits.metadataSizeBytes - 8) / width + 1))]

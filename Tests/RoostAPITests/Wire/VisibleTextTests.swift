@@ -1,7 +1,7 @@
 import RoostAPI
 import Testing
 
-@Suite("Characters that nobody sees")
+@Suite("Invisible characters")
 struct VisibleTextTests {
     private func refusal(_ body: () throws -> Void) -> String? {
         do {
@@ -67,7 +67,7 @@ struct VisibleTextTests {
         #expect(answers == Array(repeating: expected, count: 4))
     }
 
-    @Test("a message's text has a visible character, and may have invisible ones beside it", arguments: invisible)
+    @Test("a message's text has a visible character, and may have invisible ones next to it", arguments: invisible)
     func messageText(character: String) {
         func refusals(_ text: String) -> [String?] {
             [

@@ -243,7 +243,7 @@ extension [StoreWrite] {
 }
 
 extension Store {
-    /// Changes the file behind the store's back.
+    /// Changes the file without the store's knowledge.
     fileprivate func damage(_ sql: String) async throws {
         try await read { database in
             try database.execute(sql: "PRAGMA query_only = 0")

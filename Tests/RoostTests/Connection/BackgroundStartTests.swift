@@ -199,7 +199,7 @@ struct BackgroundStartTests {
     // MARK: What the app does there
 
     @Test(
-        "A connection is made in the background and lasts, also if the answer comes meanwhile; its end lets go of the files",
+        "A connection is made in the background and lasts, even if the answer arrives meanwhile; its end releases the files",
         arguments: [true, false])
     func connected(isAnsweredFirst: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }

@@ -223,7 +223,7 @@ struct SystemEventTests {
         #expect(try takeLock(of: folder) == nil)
     }
 
-    @Test("A wait for a connection is told that the app went to the background; the connection is made when the app is back")
+    @Test("A wait for a connection fails when the app goes to the background; the connection is made when the app is back")
     func waiting() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (answers, answer) = AsyncStream.makeStream(of: Void.self)
@@ -347,7 +347,7 @@ struct SystemEventTests {
         #expect(!FileManager.default.fileExists(atPath: folder.path))
     }
 
-    @Test("Files that another process deleted and made again meanwhile aren't written any more; a new chat has the new ones")
+    @Test("Files that another process deleted and made again meanwhile are no longer written; a new chat has the new ones")
     func madeAgain() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(.shared(directory))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Roost
 
-/// The user's own deletions and pending changes, in what the app is told beside the lists.
+/// The user's own deletions and pending changes, in what the app gets outside of lists.
 @MainActor @Suite("Messages: own deletions and pending changes outside of lists", .timeLimit(.minutes(5)))
 struct OwnChangeTests {
     private let channelId = Harness.channel

@@ -75,7 +75,9 @@ struct StretchTests {
         #expect(again.sync.saved == client.sync.saved)
     }
 
-    @Test("I6 a stretch follows the stream: changes of its messages are stored, live and after an absence; those of others aren't")
+    @Test(
+        "I6 a stretch follows the stream: changes of its messages are stored, live and after an absence; of other messages, none are"
+    )
     func follows() async throws {
         var client = try await client()
         try await client.feed(.loadMessages(1, Harness.channel, .around(40), limit: 4))

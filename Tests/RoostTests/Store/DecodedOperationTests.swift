@@ -33,7 +33,7 @@ struct DecodedOperationTests {
         return try #require(columns)
     }
 
-    @Test("A list of messages and the outbox decode an operation once, and once more if it has changed since")
+    @Test("A list of messages and the outbox decode an operation once, and again if it has changed since")
     func once() async throws {
         let chat = chat()
         let general = chat.channel("general")

@@ -50,7 +50,7 @@ struct FailedCacheWriteTests {
         await chat.disconnect()
     }
 
-    @Test("An operation that replaces another one is alone in the file when its caller is told that it is kept")
+    @Test("An operation that replaces another one is alone in the file when its call returns")
     func superseded() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()

@@ -53,7 +53,7 @@ struct LogOutCheckTests {
         }
     }
 
-    @Test("A mark that reads the store while the user logs out is refused, and doesn't wait for ever")
+    @Test("A mark that reads the store while the user logs out is refused, and doesn't hang")
     func marking() async throws {
         let chat = Chat(url: url, user: "ann", configuration: configuration(.inMemory)) { "token" }
         let channel = chat.channel("general")

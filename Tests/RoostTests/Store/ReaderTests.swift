@@ -7,7 +7,7 @@ import Testing
 
 @testable import Roost
 
-@Suite("Store: readers beside the writer", .timeLimit(.minutes(5)))
+@Suite("Store: readers next to the writer", .timeLimit(.minutes(5)))
 struct ReaderTests {
     private let folder = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
     private static let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }

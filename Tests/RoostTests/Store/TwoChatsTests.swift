@@ -168,7 +168,7 @@ struct TwoChatsTests {
         await second.disconnect()
     }
 
-    @Test("SB-04 R08 I1 A message of a chat that is gone is sent by the one that connects, beside one that only shows it")
+    @Test("SB-04 R08 I1 A message of a chat that is gone is sent by the one that connects, while another only shows it")
     func leftBesideIdle() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let server = ScriptedServer { _ in .nothing }

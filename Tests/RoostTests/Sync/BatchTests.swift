@@ -133,7 +133,7 @@ struct BatchTests {
         }
         #expect(await chat.driver.isDraining)
         work.end()
-        // No caller waits for the answer any more, and the client continues.
+        // No caller waits for the answer now, and the client continues.
         try await until { try await position(of: chat) == 1 }
         await #expect(throws: RoostError.self) { try await chat.call(GetMe()) }
         await chat.disconnect()

@@ -175,7 +175,7 @@ struct CapabilityTests {
         #expect(try await granted(client) == [.channelRead])
     }
 
-    @Test("AM-34 AM-48 In a deleted channel nobody is a member and nothing is allowed")
+    @Test("AM-34 AM-48 A deleted channel has no members and no permissions")
     func deleted() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()

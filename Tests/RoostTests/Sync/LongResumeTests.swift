@@ -137,7 +137,7 @@ struct LongResumeTests {
     }
 
     @Test(
-        "AM-34 a channel whose deletion this device knows isn't requested any more, even after a restart",
+        "AM-34 a channel whose deletion this device knows is no longer requested, even after a restart",
         arguments: [true, false])
     func deleted(isLive: Bool) async throws {
         var client = try await Harness()

@@ -4,7 +4,7 @@ import Testing
 @testable import Roost
 
 /// Changes of a message that were made while the server might have it, although it turns out not to.
-@Suite("Outbox: changes behind a message that was refused")
+@Suite("Outbox: changes after a refused message")
 struct OutboxMergeTests {
     private static let channel = Harness.channel
     private let silenced = RoostError(.channelMuted, "Silenced.", until: Timestamp(milliseconds: 7_200_000))

@@ -147,7 +147,7 @@ struct OutboxWaitTests {
         #expect(client.calls.values.sorted() == ["reading.mark"])
     }
 
-    @Test("SB-60 a reset beside a message for another server conceals only what the user has seen")
+    @Test("SB-60 a reset next to a message for another server conceals only what the user has seen")
     func concealingBesideOthers() async throws {
         var client = try await client()
         try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))

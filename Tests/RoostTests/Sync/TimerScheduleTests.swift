@@ -35,7 +35,7 @@ import Testing
         _ = timers.start(.token, until: .seconds(20))
         let woke = timers.woke(at: .seconds(10))
         #expect(woke.ended == [.users, .reconnect] && woke.next == .seconds(20))
-        // A sleep that was replaced may end all the same.
+        // A sleep that was replaced may still end.
         let early = timers.woke(at: .seconds(11))
         #expect(early.ended == [] && early.next == .seconds(20))
     }

@@ -52,7 +52,7 @@ struct WatchHolderTests {
         }
     }
 
-    @Test("ST-10 AM-46 a deleted channel is neither watched nor read any more: nothing is sent about it when the screen closes")
+    @Test("ST-10 AM-46 a deleted channel is no longer watched or read: nothing is sent about it when the screen closes")
     func deleted() async throws {
         var client = try await holding()
         try await client.feed(.startReading(2, Self.general))

@@ -84,7 +84,7 @@ extension Checker {
         shown[client, default: [:]][channel] = names
     }
 
-    /// A client at rest beside a fresh one of the same user.
+    /// A client at rest next to a fresh one of the same user.
     mutating func atRest(_ store: MemoryStore, beside fresh: MemoryStore, _ client: String) {
         func differ(_ what: String, _ ours: some Equatable, _ theirs: some Equatable) {
             fail("I5", "\(client) differs in \(what): \(ours), a fresh client has \(theirs)")

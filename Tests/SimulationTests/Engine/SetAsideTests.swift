@@ -115,7 +115,7 @@ struct SetAsideTests {
         #expect(names(aside.takeAll()) == ["a 1", "b 2", "c 3", "a 4", "b 5", "c 6", "a 7"])
         #expect(aside.isEmpty && aside.count == 0)
         #expect(aside.takeAll().isEmpty)
-        // No channel is set aside any more.
+        // No channel is set aside now.
         #expect(names(aside.takeFollowers(of: jobs(["a 8"])).others) == ["a 8"])
     }
 

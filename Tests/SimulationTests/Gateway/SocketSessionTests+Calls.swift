@@ -27,7 +27,7 @@ extension SocketSessionTests {
                 == [.call(.init(number: 1, operation: ListMessages(channel: "general")))])
     }
 
-    @Test("I18 the first answer that may be large is under way alone; the next calls are read when it is on its way")
+    @Test("I18 the first answer that may be large is in flight alone; the next calls are read once it is sent")
     func budget() {
         var session = opened()
         let list = #"{"call":1,"operation":"message.list","with":{"channel":"general"}}"#

@@ -355,7 +355,7 @@ struct SubscriptionsTests {
         #expect(subscriptions.deliver(past(Self.everybody)) == [Self.live(event, to: "b")])
         let ended = subscriptions.deliver(past(Readers(others: .nobody)))
         #expect(ended == [.stoppedWatching("bob", ["general"], isShown: true), Self.unwatched("b")])
-        // A right that comes back begins no watch.
+        // A right that returns starts no watch.
         #expect(subscriptions.deliver(past(Self.everybody)) == [])
         #expect(subscriptions.deliver(.attachWatcher(Self.id("b"), "general")) == [])
         #expect(subscriptions.deliver([Self.notice(event)]) == [])
@@ -402,7 +402,7 @@ struct SubscriptionsTests {
         return subscriptions
     }
 
-    @Test("§4 ST-13 a signal reaches its audience and nobody else: a channel, those who watch it, its moderators, or a user")
+    @Test("§4 ST-13 a signal reaches its audience alone: a channel, those who watch it, its moderators, or a user")
     func signals() {
         var subscriptions = audience()
         func reached(_ audience: Audience) -> Set<String> {

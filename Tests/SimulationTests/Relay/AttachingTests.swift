@@ -354,7 +354,7 @@ struct AttachingTests {
     }
 
     @Test(
-        "ST-06 I6 a watcher gets the channel's end and watches no more, even if the node is behind the watch or ahead of it",
+        "ST-06 I6 a watcher gets the channel's end and stops watching, even if the node is behind the watch or ahead of it",
         arguments: [13, 7] as [Seq])
     func deletedBeforeAttached(watchedSeq: Seq) {
         var node = Node(at: 10)

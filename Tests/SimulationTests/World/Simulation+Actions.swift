@@ -180,7 +180,7 @@ extension Simulation {
         return "\(Checker.queuedEdit) \(lastEdit)"
     }
 
-    /// Edits or deletes a message that is on its way. Returns false if there is none.
+    /// Edits or deletes a pending message. Returns false if there is none.
     private func changePending(by client: SimulatedClient, in channel: ChannelID) -> Bool {
         let pending = client.outbox.items.compactMap(\.message).filter { $0.channel == channel }
         guard !pending.isEmpty else { return false }

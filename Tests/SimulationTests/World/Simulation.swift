@@ -200,7 +200,7 @@ final class Simulation {
         let sent = (client.store.messages[channel] ?? [:]).values.map { MessageItem($0, sender: UserSummary(userId: $0.sender)) }
         let pending = client.outbox.items.filter { $0.channel == channel }
         let known = Set(sent.map(\.id))
-        // A list doesn't show a cached message as on its way.
+        // A list doesn't show a cached message as pending.
         let own = UserSummary(userId: client.user)
         let items = sent + pending.compactMap { MessageItem($0, sender: own) }.filter { !known.contains($0.id) }
         let names = items.map { Checker.Name(sender: $0.id.sender, channel: channel, clientId: $0.clientId) }
