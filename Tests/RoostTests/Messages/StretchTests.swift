@@ -140,7 +140,7 @@ struct StretchTests {
         #expect(client.take().filter { $0 == .reply(2, .success([])) }.count == 1)
     }
 
-    @Test("I6 a page from before a hole has the channel fetched again first")
+    @Test("I6 a page from beyond a hole has the channel fetched again first")
     func hole() async throws {
         var client = try await client()
         try await client.receive(sent(message(100, "secret"), messages: 99).concealing(messagesUpTo: .max))

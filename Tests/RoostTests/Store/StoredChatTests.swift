@@ -55,7 +55,7 @@ struct StoredChatTests {
     }
 
     @Test(
-        "A message is found by its id as in lists: with its sender's name, unless the user deleted it for themselves or reset the history"
+        "A message is found by its id as in lists: with its sender's name, empty if the user has deleted it for themselves, and not before a reset"
     )
     func messageByID() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }

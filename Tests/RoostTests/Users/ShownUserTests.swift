@@ -141,7 +141,7 @@ struct ShownUserTests {
         for (seq, sender) in [(2, "bob"), (3, "nobody"), (4, "bob"), (5, "nobody")] as [(Seq, UserID)] {
             try await server.send(sent(message(seq, "\(seq)", by: sender), messages: Int(seq) - 1))
         }
-        // A user created after the request for them may be requested again.
+        // A user found to exist after the request for them may be requested again.
         try await until { messages.items.count == 4 }
         try await until { await Set(chat.driver.machine?.userQuestions.waiting ?? []).isSuperset(of: ["bob", "nobody"]) }
         try await until { clock.ends.contains(.milliseconds(20)) }
