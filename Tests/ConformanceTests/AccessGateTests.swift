@@ -6,7 +6,7 @@ import Testing
 
 @testable import RoostServer
 
-/// Which revoked tokens a server goes on asking the database about.
+/// The revoked tokens that a server keeps checking in the database.
 @Suite struct AccessGateTests {
     /// A database that others use as well, and whose clock isn't this machine's.
     private struct Shared: Database {
@@ -21,7 +21,7 @@ import Testing
     }
 
     @Test(
-        "revoked tokens are forgotten a minute after their end by the database's clock, whatever the node's says",
+        "revoked tokens are forgotten a minute after they expire by the database's clock, whatever the node's says",
         arguments: [-2, 0, 2])
     func prunes(_ hours: Int64) throws {
         let own = try TestDatabase()

@@ -5,9 +5,9 @@ import Testing
 
 @testable import RoostServer
 
-/// Backups that can't be made or restored: what the command line says.
+/// What the command line says of backups that can't be made or restored.
 @Suite struct BackupRefusalTests {
-    /// The command's errors, with its places by their names.
+    /// The command's errors, with paths replaced by their names.
     private func errors(_ arguments: String..., in place: URL) async throws -> String {
         let run = try await CommandRun.roost(arguments: arguments)
         #expect(run.status == 1 && run.output == "")
@@ -21,7 +21,7 @@ import Testing
         return place
     }
 
-    @Test("roost backup says in words why a directory can't be written, and what to do")
+    @Test("roost backup says why a directory can't be written, and what to do")
     func backup() async throws {
         let server = try await TestServer()
         let (place, data) = (try place(), server.directory.path)
@@ -44,13 +44,13 @@ import Testing
         try await server.stop()
     }
 
-    @Test("roost backup says of a server on PostgreSQL where its rows are backed up, and not that no server runs")
+    @Test("for a server on PostgreSQL, roost backup says where its rows are backed up, not that no server runs")
     func postgreSQL() async throws {
         let place = try place()
         let (used, named) = (place.appending(path: "used"), place.appending(path: "named"))
         for directory in [used, named] { _ = try SecretFile(directory: directory).readOrMake() }
         try Data(#"{"database":"postgres://roost@127.0.0.1:1/roost"}"#.utf8).write(to: named.appending(path: "roost.json"))
-        // Of a time before the settings named a database.
+        // From before the settings named a database.
         try Data().write(to: named.appending(path: "roost.sqlite"))
         for directory in [used, named] {
             let found = try await errors("backup", "\(place.path)/b", "--data", directory.path, in: place)
@@ -63,7 +63,7 @@ import Testing
         #expect(stopped.hasPrefix("Error: No running server found for data directory PLACE/named."), "\(stopped)")
     }
 
-    @Test("roost restore says in words what is wrong with the backup, the data directory or the secret, and what to do")
+    @Test("roost restore says what is wrong with the backup, the data directory or the secret, and what to do")
     func restore() async throws {
         let server = try await TestServer()
         let place = try place()
@@ -103,7 +103,7 @@ import Testing
     }
 
     @Test(
-        "a check and a restore find a secret or a key ring that is lost, cut off or another server's, and leave no directory behind"
+        "a check and a restore find a secret or a key ring that is missing, truncated or another server's, and leave no directory"
     )
     func secrets() async throws {
         let server = try await TestServer()
@@ -146,7 +146,7 @@ import Testing
             found[2].hasPrefix("Error: PLACE/others/token-secret isn't the secret that the database was used with. Restore with"))
         #expect(found[3].hasPrefix("Error: PLACE/ring/token-keys.json isn't a key ring: it isn't a JWK set"))
 
-        // The same of a file that is named.
+        // The same for a file named in an option.
         try FileManager.default.createDirectory(atPath: "\(place.path)/files", withIntermediateDirectories: true)
         try Data(#"{"keys":7}"#.utf8).write(to: URL(filePath: "\(place.path)/files/keys"))
         let secret = "\(server.directory.path)/token-secret"
@@ -154,7 +154,7 @@ import Testing
         let refused = try await CommandRun.roost(arguments: wrong)
         #expect(
             refused.status == 1 && refused.errors.contains("/files/keys isn't a key ring: it isn't a JWK set"), "\(refused.errors)")
-        // What a backup has lost is no matter where another one is named.
+        // What the backup lacks doesn't matter if another file is named.
         let ring = "\(server.directory.path)/token-keys.json"
         let mended = try await CommandRun.roost(
             arguments: ["restore", "\(place.path)/lost", "--data", "\(target) one", "--secret", secret, "--keys", ring])
@@ -163,7 +163,7 @@ import Testing
         #expect(mended.lines.contains("secret from \(secret)") && mended.lines.contains("keys from \(ring)"), "\(mended)")
     }
 
-    @Test("a restore tells where the secret came from, and that a new one, which it makes, ends all tokens")
+    @Test("a restore reports where the secret came from, and that the new one which it makes invalidates all tokens")
     func sources() async throws {
         let server = try await TestServer()
         let place = try place()
@@ -183,7 +183,7 @@ import Testing
                 "secret not in it: keep a copy of token-secret elsewhere", "secret from \(secret)",
                 "secret a new one, made now: all tokens end",
             ])
-        // A database without its secret would look like one whose secret was lost.
+        // A restored database without a secret would look as if the secret were lost.
         let doctor = try await CommandRun.roost(arguments: ["doctor", "--data", "\(place.path)/2", "--url", "http://127.0.0.1:1"])
         #expect(doctor.lines.filter { $0.hasPrefix("fail ") } == [])
         let secrets = try [server.directory, place.appending(path: "2")].map { try SecretFile(directory: $0).read() }
@@ -191,7 +191,7 @@ import Testing
     }
 
     @Test(
-        "a restore that fails removes what it has made, and nothing that others put there meanwhile; until it ends no server starts there"
+        "a failed restore removes what it made, and nothing that others put there meanwhile; no server starts there before it ends"
     )
     func othersFiles() async throws {
         let server = try await TestServer()
@@ -203,7 +203,7 @@ import Testing
         try await server.stop()
         #expect(mkfifo(secret, 0o600) == 0)
         async let restored = CommandRun.roost(arguments: ["restore", backup, "--data", data.path, "--secret", secret])
-        // It has read the backup once it waits for the secret: then the pipe has a reader.
+        // The restore has read the backup once it waits for the secret, that is, once the pipe has a reader.
         let pipe = try await Polling.value(within: .seconds(60)) {
             open(secret, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
         } until: {
@@ -230,7 +230,7 @@ import Testing
     }
 
     @Test(
-        "what is made in a new data directory writes over nothing and is all that is removed, with the directories that were made"
+        "making a new data directory overwrites nothing; removing it deletes only what was made, with the directories"
     )
     func newDirectory() throws {
         let place = try place()
@@ -254,14 +254,14 @@ import Testing
         second.remove()
         #expect(try FileManager.default.contentsOfDirectory(atPath: place.path) == ["file"])
 
-        // What a restore leaves that was killed while it read the backup.
+        // The remains of a restore that was killed while it read the backup.
         try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
         try Data("1\n".utf8).write(to: url.appending(path: "roost.lock"))
         try NewDataDirectory(url, for: "this user").remove()
         #expect(try names() == ["roost.lock"])
     }
 
-    @Test("a file of a backup is made for its owner alone: one that is there, which others may have open, isn't written")
+    @Test("a file of a backup is made for its owner alone: an existing one, which others may have open, isn't written")
     func ownFiles() throws {
         let file = try place().appending(path: "secret")
         try Durable.write(Data("s".utf8), to: file)
@@ -273,7 +273,7 @@ import Testing
         #expect(try Data(contentsOf: open) == Data("x".utf8))
     }
 
-    @Test("a full disk is named as one, whether the system reports it or the database")
+    @Test("a full disk is reported as such, whether the system reports it or the database")
     func fullDisk() {
         let directory = URL(filePath: "/backups/today", directoryHint: .isDirectory)
         let errors: [any Error] = [

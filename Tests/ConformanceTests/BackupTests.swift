@@ -7,11 +7,11 @@ import RoostServer
 import RoostTestSupport
 import Testing
 
-/// A backup that a running server makes, and a server that is started from it.
+/// Backups made by a running server, and servers restored from them.
 @MainActor @Suite struct BackupTests {
     private func text(_ error: any Error) -> String { "\(error)" }
 
-    @Test("I24 a backup can be asked for however long the path of the data directory is")
+    @Test("I24 a backup can be requested however long the path of the data directory is")
     func longPath() async throws {
         let directory = TemporaryDirectory.make().appending(path: String(repeating: "d", count: 120), directoryHint: .isDirectory)
         let server = try await TestServer(directory: directory)
@@ -21,26 +21,26 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a request for a backup has 16,384 bytes at most: one of these is answered, and one of a byte more isn't")
+    @Test("a request for a backup has 16,384 bytes at most: one of that size is answered, and one a byte longer isn't")
     func longRequest() async throws {
         let server = try await TestServer()
         func request(_ size: Int) throws -> ControlSocket.Request {
-            // The line's end is a byte of it.
+            // The line's end counts as a byte.
             let others = try JSONEncoder().encode(ControlSocket.Request(backup: "", withSecret: false)).count + 1
             return .init(backup: String(repeating: "d", count: size - others), withSecret: false)
         }
-        // No directory has such a long name.
+        // No directory can have such a long name.
         let answer = try await ControlSocket.ask(request(16_384), in: server.directory)
         #expect(answer.backup == nil && answer.error != nil)
         let long = try request(16_385)
-        // The caller tells a server that ended without an answer from one that isn't there.
+        // The caller can tell a server that ended without an answer from one that isn't running.
         await #expect(throws: ControlSocket.Unanswered.self) { try await ControlSocket.ask(long, in: server.directory) }
         try await server.stop()
         let failure = await #expect(throws: (any Error).self) { try await ControlSocket.ask(long, in: server.directory) }
         #expect(!(failure is ControlSocket.Unanswered))
     }
 
-    @Test("I24 a backup made while people write holds a whole state, and a server restored from it has exactly that")
+    @Test("I24 a backup made during writes holds a consistent state, and a server restored from it has exactly that")
     func backupUnderLoad() async throws {
         let server = try await TestServer()
         let socket = try await server.socket("ann")
@@ -54,7 +54,7 @@ import Testing
         var sent = 200
         let made: ControlSocket.Answer
         do {
-            // Writing goes on until the backup is there.
+            // Writing continues until the backup is made.
             let writer = try await server.socket("ann")
             let writing = Task {
                 var number = 200
@@ -91,7 +91,7 @@ import Testing
         for directory in [target, restored, server.directory] { try? FileManager.default.removeItem(at: directory) }
     }
 
-    @Test("I20 a client that kept messages which the restored server doesn't have drops them, and goes on")
+    @Test("I20 a client drops stored messages that the restored server doesn't have, and continues")
     func clientsResync() async throws {
         let port = try LoopbackPort.free()
         let server = try await TestServer { $0.port = port }
@@ -139,7 +139,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a backup overwrites nothing, and one that is incomplete, damaged or changed isn't restored")
+    @Test("a backup overwrites nothing, and an incomplete, damaged or changed one isn't restored")
     func refusals() async throws {
         let server = try await TestServer()
         let target = TemporaryDirectory.make()
@@ -185,7 +185,7 @@ import Testing
         for directory in [target, new, server.directory] { try? FileManager.default.removeItem(at: directory) }
     }
 
-    @Test("the key ring goes with the secret: into a backup, and with --keys into what is restored from one without")
+    @Test("the key ring goes with the secret: into a backup, and with --keys into a restore from a backup without one")
     func keyRing() async throws {
         let server = try await TestServer()
         let ring = TokenKeyRing(directory: server.directory)
@@ -221,7 +221,7 @@ import Testing
         }
     }
 
-    @Test("the configuration file of the data directory goes with a backup, closed to others, and comes back with a restore")
+    @Test("the data directory's configuration file goes into a backup, closed to others, and comes back with a restore")
     func settings() async throws {
         let server = try await TestServer()
         let (none, backup, restored) = (TemporaryDirectory.make(), TemporaryDirectory.make(), TemporaryDirectory.make())
@@ -242,7 +242,7 @@ import Testing
         await #expect(throws: Backup.Unusable.self, "lost") { try await Backup.verify(backup) }
     }
 
-    @Test("the secret goes with its database: missing, another's or open to others is refused, and said with what to do")
+    @Test("the secret goes with its database: a missing one, another's or one open to others is refused, with what to do")
     func secretIsBound() async throws {
         let server = try await TestServer()
         try await server.stop()
@@ -267,7 +267,7 @@ import Testing
         try right.write(to: file)
         chmod(file.path, 0o600)
         #expect(await refusal() == "none")
-        // With a secret beside it, a database that is gone isn't taken for a first start.
+        // With a secret in the directory, a missing database isn't taken for a first start.
         for name in ["roost.sqlite", "roost.state"] {
             try FileManager.default.removeItem(at: server.directory.appending(path: name))
         }
@@ -275,7 +275,7 @@ import Testing
         try? FileManager.default.removeItem(at: server.directory)
     }
 
-    @Test("every file of a running server is its owner's alone, also the socket for backups, in a directory that is open")
+    @Test("every file of a running server is its owner's alone, also the socket for backups, even in an open directory")
     func modes() async throws {
         let directory = TemporaryDirectory.make()
         try FileManager.default.createDirectory(
@@ -291,7 +291,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I1 after SIGTERM the data directory's one file is the whole database")
+    @Test("I1 after SIGTERM one file of the data directory holds the whole database")
     func stopLeavesOneFile() async throws {
         let server = try await TestServer()
         let socket = try await server.socket("ann")
@@ -309,7 +309,7 @@ import Testing
 private struct Tokens: Sendable { let token: String }
 
 private enum TestSecret {
-    /// A file with a secret of no server.
+    /// A file with a secret that belongs to no server.
     static func make() throws -> URL {
         let directory = TemporaryDirectory.make()
         _ = try SecretFile(directory: directory).readOrMake()

@@ -3,12 +3,12 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// Calls that are refused: each with its code and its field, over a socket and over HTTP where both can carry it, and nothing changed.
+/// Refused calls: each has its code and its field, over a socket and over HTTP where both can carry it, and changes nothing.
 @Suite struct BadCallTests {
     struct BadCall: Sendable {
         let name: String
         let frame: String
-        /// The same over HTTP: a method, a path and maybe a body. Nil for what only a frame can be, or a path can't hold.
+        /// The same over HTTP: a method, a path and maybe a body. Nil if only a frame can have the mistake, or a path can't hold it.
         var request: String?
         let code: RoostError.Code
         var field: String?
@@ -53,12 +53,12 @@ import Testing
         sending("a kind that there isn't", #""text":"x","kind":"poll""#, .invalidArgument, "kind"),
         sending("a push option that there isn't", #""text":"x","pushOption":"later""#, .invalidArgument, "pushOption"),
         BadCall(
-            name: "a filter by a kind that there isn't",
+            name: "a filter by an unknown kind",
             frame: #"{"call":1,"operation":"message.list","with":{"channel":"general","kinds":["text","poll"]}}"#,
             request: "GET /v1/channels/general/messages?kinds=text&kinds=poll", code: .invalidArgument, field: "kinds[1]"),
         sending("an entry of a named list", #""text":"x","metaArrays":{"5":["1",2]}"#, .invalidArgument, "metaArrays.5[1]"),
         BadCall(
-            name: "fields that are no object", frame: #"{"call":1,"operation":"member.join","with":[]}"#, code: .invalidArgument,
+            name: "fields that aren't an object", frame: #"{"call":1,"operation":"member.join","with":[]}"#, code: .invalidArgument,
             field: "with"),
         BadCall(
             name: "fields that are null", frame: #"{"call":1,"operation":"member.join","with":null}"#, code: .invalidArgument,
@@ -96,7 +96,7 @@ import Testing
             name: "a negative seq", frame: #"{"call":1,"operation":"reading.mark","with":{"channel":"general","seq":-1}}"#,
             request: #"POST /v1/channels/general/read {"seq":-1}"#, code: .invalidArgument, field: "seq"),
         BadCall(
-            name: "a seq that is no whole number",
+            name: "a seq that isn't a whole number",
             frame: #"{"call":1,"operation":"reading.mark","with":{"channel":"general","seq":1.5}}"#,
             request: #"POST /v1/channels/general/read {"seq":1.5}"#, code: .invalidArgument, field: "seq"),
         BadCall(
@@ -123,7 +123,7 @@ import Testing
             frame: #"{"call":1,"operation":"message.list","with":{"channel":"general","around":5,"after":1}}"#,
             request: "GET /v1/channels/general/messages?around=5&after=1", code: .invalidArgument, field: "after"),
         BadCall(
-            name: "changes of the future",
+            name: "changes from the future",
             frame: #"{"call":1,"operation":"stream.channelChanges","with":{"channel":"general","after":999999}}"#,
             request: "GET /v1/channels/general/changes?after=999999", code: .resyncRequired, field: "after"),
         BadCall(
@@ -146,7 +146,7 @@ import Testing
             request: "PUT /v1/users/zoe {}", code: .notPermitted),
     ]
 
-    @Test("I21 AM-23 AM-26 SB-58 a call that is refused tells its code and field, and changes nothing")
+    @Test("I21 AM-23 AM-26 SB-58 a refused call names its code and field, and changes nothing")
     func refused() async throws {
         let server = try await TestServer()
         let owner = try await server.socket("owner")
@@ -173,7 +173,7 @@ import Testing
         try await server.stop()
     }
 
-    /// The code of ann's refusal over HTTP, and its field where that is asked for.
+    /// The code of ann's refusal over HTTP, and its field if requested.
     private static func refusal(of request: String, namesField: Bool, on server: TestServer) async throws -> [String?] {
         let parts = request.split(separator: " ", maxSplits: 2).map { String($0) }
         let body: String? = parts.count > 2 ? parts[2] : parts[0] == "GET" ? nil : ""
@@ -184,14 +184,14 @@ import Testing
     }
 
     @Test(
-        "I21 frames that are no calls are answered without ending the socket",
+        "I21 frames that aren't calls are answered without closing the socket",
         arguments: [
             "", "{", "[]", "7", "null", "{}", #"{"call":"x"}"#, #"{"call":9223372036854775808,"operation":"user.me"}"#,
             #"{"authenticate":{"token":"x"},"call":1}"#, "[[7]]",
         ])
     func malformed(_ frame: String) async throws {
         let server = try await TestServer.shared()
-        // A user for whom no other test of this server causes events.
+        // A user who gets no events from other tests on this server.
         let socket = try await server.socket("malformed")
         try await socket.send(text: frame)
         guard case .text(let text) = await socket.next() else { throw Missed("an answer") }
@@ -203,7 +203,7 @@ import Testing
     struct Limit: Sendable, CustomTestStringConvertible {
         let field: String
         let most: Int
-        /// What is counted, where the field has several limits.
+        /// What the limit counts, if the field has several limits.
         var counted: String?
         let make: @Sendable (Int) -> SendMessage
         var testDescription: String { counted.map { "\(field): \($0)" } ?? field }
@@ -239,7 +239,7 @@ import Testing
             return SendMessage(channel: "general", clientId: "c", text: "x", targetLanguages: languages)
         },
         Limit(field: "targetLanguages", most: Limits.languageLength, counted: "a language") { length in
-            // Of parts that have eight letters at most.
+            // In parts of eight letters at most.
             let language = String(String(repeating: "aaaaaaaa-", count: 4).prefix(length - 1)) + "a"
             return SendMessage(channel: "general", clientId: "c", text: "x", targetLanguages: [language])
         },
@@ -288,7 +288,7 @@ import Testing
         #expect(refused?.code == .limitExceeded && refused?.field == limit.field && refused?.limit == Int64(limit.most))
         #expect(try await owner.call(GetChannel(channel: "general")).channel.counters.messageCount == 0)
         #expect(try await post(limit.most).status == 200)
-        // Sent again with the same client id, it is the same message.
+        // A repeat with the same client id is the same message.
         #expect(try await refusal(limit.most) == nil)
         #expect(try await owner.call(GetChannel(channel: "general")).channel.counters.messageCount == 1)
         try await server.stop()

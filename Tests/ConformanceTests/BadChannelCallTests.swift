@@ -4,7 +4,7 @@ import RoostCore
 import RoostTestSupport
 import Testing
 
-/// Bad input to the operations on channels, members, invitations, types and roles: each is refused by its code, field and limit, the same over
+/// Bad input to the operations on channels, members, invitations, types and roles: each is refused with its code, field and limit, alike over
 /// HTTP and over a socket, and changes nothing.
 @Suite struct BadChannelCallTests {
     struct BadCall: Sendable, CustomStringConvertible {
@@ -134,7 +134,7 @@ import Testing
             "ifMetadataVersion", limit: 0),
     ]
 
-    /// What can't change isn't a field of an update.
+    /// Attributes that can't change aren't fields of an update.
     static let unchangeable: [BadCall] = [
         BadCall("another type", "channel.update", updating(#""type":"live""#), .invalidArgument, "type"),
         BadCall("ephemeral from now on", "channel.update", updating(#""isEphemeral":true"#), .invalidArgument, "isEphemeral"),
@@ -241,16 +241,16 @@ import Testing
         ).byAdmin,
     ]
 
-    @Test("§8.7 AM-13 AM-23 SB-09 R02 ids that can't be one, or are taken, are refused")
+    @Test("§8.7 AM-13 AM-23 SB-09 R02 invalid and taken ids are refused")
     func identity() async throws { try await check(Self.identities) }
 
     @Test("§8.7 AM-35 AM-36 SB-09 SB-11 SB-12 R01 R10 attributes outside their limits are refused")
     func attribute() async throws { try await check(Self.attributes) }
 
-    @Test("§8.7 R11 SB-04 what can't change of a channel is refused by an update, with its field")
+    @Test("§8.7 R11 SB-04 an update refuses attributes of a channel that can't change, with the field")
     func unchanging() async throws { try await check(Self.unchangeable) }
 
-    @Test("§8.7 AM-38 what is asked of the members of a channel that can't be one is refused by its id")
+    @Test("§8.7 AM-38 an operation on the members of a channel with an invalid id is refused with the id's field")
     func invalidChannel() async throws { try await check(Self.invalidChannels) }
 
     @Test("§8.7 AM-07 AM-08 SB-26 R27 R28 times, rate limits and flags outside their limits are refused")
@@ -280,7 +280,7 @@ import Testing
 
     // MARK: Checking
 
-    /// Tries all of them on one server: each leaves it as it was, which is what is looked at.
+    /// Tries all of them on one server, and checks that each leaves it unchanged.
     private func check(_ cases: [BadCall]) async throws {
         let server = try await TestServer()
         let (user, admin) = (try await server.socket("owner"), try await server.socket("owner", role: .admin))

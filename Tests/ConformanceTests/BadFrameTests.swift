@@ -2,7 +2,7 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// Frames that a client must not send over a socket, each with the close code it gets.
+/// Frames that a client must not send over a socket, each with its close code.
 @Suite struct BadFrameTests {
     struct BadFrames: Sendable, CustomTestStringConvertible {
         let name: String
@@ -53,7 +53,7 @@ import Testing
         BadFrames(name: "a close whose reason breaks off in a letter", frames: [close(4000, [0xe2, 0x82])], closeCode: 1007),
     ]
 
-    /// Codes that are no frame's: reserved, nobody's, or outside of the ranges.
+    /// Codes that a close frame can't have: reserved, unassigned or out of range.
     static let badCloseCodes: [BadFrames] = ([0, 999, 1004, 1005, 1006, 1015, 1016, 2999, 5000, 65_535] as [UInt16]).map { code in
         BadFrames(name: "a close with \(code)", frames: [close(code)], closeCode: 1002)
     }
@@ -71,7 +71,7 @@ import Testing
         while case .text = incoming { incoming = await socket.next() }
         guard case .close(let code, _) = incoming else { throw Missed("a close: \(incoming)") }
         #expect(code == bad.closeCode)
-        // The server is as well as before.
+        // The server still works.
         let other = try await server.socket("bob")
         #expect(try await other.call(GetMe()).userId == "bob")
         await other.close()
@@ -90,7 +90,7 @@ import Testing
     }
 
     @Test(
-        "I21 a message of 1,048,576 bytes is taken, in one frame and in sixteen, and one in 1,024 fragments",
+        "I21 a message of 1,048,576 bytes is accepted, in one frame and in sixteen, and one in 1,024 fragments",
         arguments: [(1, Limits.messageSizeBytes), (16, Limits.messageSizeBytes / 16), (1024, 1)])
     func largest(count: Int, sizeBytes: Int) async throws {
         let server = try await TestServer.shared()

@@ -7,8 +7,8 @@ import Testing
 
 @testable import RoostServer
 
-/// A call that is written plainly isn't read by Foundation as a whole: it must mean the same.
-@Suite("Calls that are written plainly")
+/// Plainly written calls, which the server reads mostly without Foundation: they must mean the same.
+@Suite("Plainly written calls")
 struct CallEnvelopeTests {
     /// What the server makes of a frame, and what Foundation alone makes of it.
     private func readings(_ frame: String) throws -> [String] {
@@ -16,7 +16,7 @@ struct CallEnvelopeTests {
         return messages.map { description(of: $0) }
     }
 
-    /// A value with all that it holds. Dictionaries that are equal are described alike: their own order may differ.
+    /// A value and its contents. Equal dictionaries are described alike, although their own order may differ.
     private func description(of value: Any) -> String {
         let mirror = Mirror(reflecting: value)
         let children = mirror.children.map { "\($0.label ?? "") \(description(of: $0.value))" }
@@ -61,14 +61,14 @@ struct CallEnvelopeTests {
         #"{"call":1,"operation":"stream.resume","with":{"channels":{"a":5,"é":0,"c":9007199254740991},"after":7}}"#,
     ]
 
-    @Test("R10 I21 a call that is written plainly means what Foundation says", arguments: plain)
+    @Test("R10 I21 a plainly written call means what Foundation says", arguments: plain)
     func meansTheSame(frame: String) throws {
         let readings = try readings(frame)
         #expect(isPlain(frame) && readings[0] == readings[1])
         #expect(readings[0].hasPrefix("ClientMessage(call "))
     }
 
-    @Test("R10 I21 what calls are compared with is read by Foundation: it refuses what isn't JSON, and the plain reader doesn't")
+    @Test("R10 I21 calls are compared with Foundation's reading: it refuses what isn't JSON, and the plain reader doesn't")
     func isFoundations() {
         let frame = #"{"call":1,"operation":"user.me","with":{]}"#
         #expect(isPlain(frame))
@@ -80,7 +80,7 @@ struct CallEnvelopeTests {
     }
 
     static let others = [
-        // A field of an entry that isn't there.
+        // An unknown field of an entry.
         send(#""text":"x","mentionees":[{"type":"user","users":["b"],"more":1}]"#),
         // Numbers, names and fields that aren't written plainly.
         #"{"call":-1,"operation":"user.me"}"#, #"{"call":1.0,"operation":"user.me"}"#, #"{"call":1e1,"operation":"user.me"}"#,
@@ -88,7 +88,7 @@ struct CallEnvelopeTests {
         #"{"call":"1","operation":"user.me"}"#, #"{"call":null,"operation":"user.me"}"#, #"{"call":1.5,"operation":"user.me"}"#,
         #"{"call":1,"operation":"user.me","with":null}"#, #"{"call":1,"operation":"user.me","with":[]}"#,
         #"{"call":1,"operation":"user.me","with":"{}"}"#, #"{"call":1,"operation":"user.me","more":{}}"#,
-        // Nothing that can be carried out.
+        // Calls that can't be carried out.
         #"{"operation":"user.me"}"#, #"{"call":1}"#, #"{"call":1,"operation":""}"#, #"{"call":1,"operation":"user.you"}"#,
         #"{"call":1,"operation":7}"#, #"{"call":1,"operation":"user.me","with":{"x":1}}"#,
         #"{"call":1,"operation":"message.list"}"#,
@@ -103,7 +103,7 @@ struct CallEnvelopeTests {
         #"{"call":1,"operation":"message.list","with":{"channel":"a","limit":99999999999999999}}"#,
         #"{"call":1,"operation":"message.list","with":{"channel":"a","before":1,"after":2}}"#,
         #"{"call":1,"operation":"channel.query","with":{"sort":"colour"}}"#,
-        // Contents that are none.
+        // Invalid contents.
         send(#""text":"x","metadata":7"#), send(#""text":"x","metadata":"y""#), send(#""text":"x","metadata":[[[[[[[[[1]]]]]]]]]"#),
         send(#""text":"x","isSilent":1"#), send(#""text":"x","kind":"poll""#), send(#""text":"x","parentId":"-1""#),
         send(#""text":"x","pushOption":"later""#),
@@ -112,7 +112,7 @@ struct CallEnvelopeTests {
         send(#""text":"x","metaArrays":{"a":"b"}"#),
         #"{"call":1,"operation":"message.edit","with":{"channel":"a","message":7,"text":"x"}}"#,
         #"{"call":1,"operation":"message.edit","with":{"channel":"a","message":"7","text":"x","isSilent":true}}"#,
-        // What operations that read their own fields don't read.
+        // Fields that operations with a reader of their own leave to Foundation.
         send(#""text":"\#(String(repeating: "x", count: 20_001))""#), send(#""text":null"#), send(#""text":7"#),
         send(#""tekst":"x""#),
         #"{"call":1,"operation":"message.send","with":{"channel":"a","clientId":"1"}}"#,
@@ -132,7 +132,7 @@ struct CallEnvelopeTests {
         #expect(!isPlain(frame) && readings[0] == readings[1])
     }
 
-    @Test("R10 frames with ambiguous fields or none at all are no plain calls")
+    @Test("R10 frames with ambiguous fields or none at all aren't plain calls")
     func ambiguous() {
         for frame in [
             #"{"call":1,"operation":"user.me","call":2}"#,
@@ -147,13 +147,13 @@ struct CallEnvelopeTests {
         }
     }
 
-    /// Objects with two members, and each of these alone.
+    /// Objects with two members, and each member alone.
     private static let pairs: [(whole: String, members: [String])] = [
         (#"{"a":7,"é":0}"#, [#"{"a":7}"#, #"{"é":0}"#]), (#"{"a":7,"\u0061b":-0}"#, [#"{"a":7}"#, #"{"\u0061b":-0}"#]),
     ]
 
-    /// Whether a frame is read alike either way. If both members of an object are wrong, Foundation names the one that it comes to first. That depends on
-    /// the order of a dictionary: each reading may be what it says of either member alone.
+    /// Whether a frame is read alike either way. If both members of an object are wrong, Foundation names the first one it meets, which depends on
+    /// the order of a dictionary. So each reading may be Foundation's for either member alone.
     private func areAlike(_ readings: [String], of frame: String) throws -> Bool {
         if readings[0] == readings[1] { return true }
         let alone = [0, 1].map { member in
@@ -163,7 +163,7 @@ struct CallEnvelopeTests {
         return readings.allSatisfy { possible.contains($0) }
     }
 
-    @Test("every operation, with fields made at random, means the same either way")
+    @Test("every operation with random fields means the same either way")
     func operations() throws {
         var (count, random) = (0, SeededGenerator(seed: 11))
         let values = [

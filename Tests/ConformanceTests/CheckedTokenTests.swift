@@ -7,7 +7,7 @@ import Testing
 @testable import RoostServer
 
 /// Tokens whose signatures aren't checked a second time.
-@Suite("Tokens that were checked before")
+@Suite("Tokens checked before")
 struct CheckedTokenTests {
     private static func keys(_ byte: UInt8 = 7) async -> TokenKeys { await TokenKeys(secret: Data(repeating: byte, count: 32)) }
 
@@ -22,7 +22,7 @@ struct CheckedTokenTests {
         }
     }
 
-    @Test("a token that was accepted is refused once it has expired")
+    @Test("an accepted token is refused once it has expired")
     func expiry() async throws {
         let keys = await Self.keys()
         let verifier = TokenVerifier(keys, logger: Logger(label: "test"))
@@ -35,7 +35,7 @@ struct CheckedTokenTests {
         }
     }
 
-    @Test("a token that was accepted is refused as soon as its key is gone, and accepted again with it")
+    @Test("an accepted token is refused as soon as its key is removed, and accepted again once the key is back")
     func otherKeys() async throws {
         let (keys, others) = (await Self.keys(), await Self.keys(8))
         let verifier = TokenVerifier(keys, logger: Logger(label: "test"))
@@ -47,7 +47,7 @@ struct CheckedTokenTests {
         #expect(await Self.code(verifier, token) == "ann")
     }
 
-    @Test("what differs from an accepted token in any byte is checked, and what was refused is refused again")
+    @Test("a token that differs from an accepted one in any byte is checked, and a refused one is refused again")
     func otherBytes() async throws {
         let keys = await Self.keys()
         let verifier = TokenVerifier(keys, logger: Logger(label: "test"))
@@ -61,7 +61,7 @@ struct CheckedTokenTests {
         #expect(await Self.code(verifier, token) == "ann")
     }
 
-    @Test("I18 what is known of checked tokens has a bound, and those in use stay known")
+    @Test("I18 the cache of checked tokens is bounded, and keeps those in use")
     func bounded() async throws {
         let keys = await Self.keys()
         let checked = CheckedTokens(sizeBytesMax: 32 << 10)

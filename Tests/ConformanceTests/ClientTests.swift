@@ -56,7 +56,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R39 SB-61 what is sent while the server is away arrives once, in order, and what was missed is there")
+    @Test("R39 SB-61 messages sent while the server is down arrive once, in order, and missed ones are fetched")
     func restart() async throws {
         let directory = TemporaryDirectory.make()
         let port = try LoopbackPort.free()
@@ -100,7 +100,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("AM-44 R25 what is unread in all channels is the server's total after every change, and is there offline")
+    @Test("AM-44 R25 the unread count of all channels is the server's total after every change, and is available offline")
     func totalUnread() async throws {
         let server = try await TestServer()
         let store = TemporaryDirectory.make()
@@ -145,7 +145,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("AM-30 R22 a client that starts offline shows what it had; older pages come when asked for")
+    @Test("AM-30 R22 a client that starts offline shows its stored messages; older pages load on request")
     func offlineStart() async throws {
         let server = try await TestServer()
         let store = TemporaryDirectory.make()
@@ -188,7 +188,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R39 a token that expires is renewed through the provider, without the app's doing")
+    @Test("R39 an expiring token is renewed through the provider without any action of the app")
     func renewal() async throws {
         let server = try await TestServer()
         let tokens = Mailbox<Void>()
@@ -202,7 +202,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("§8.8 an answer is read off the main actor, whoever waits for it")
+    @Test("§8.8 an answer is decoded off the main actor, even if the main actor awaits it")
     func answersOffTheMainActor() async throws {
         let server = try await TestServer()
         let ann = chat("ann", at: server)
@@ -213,7 +213,7 @@ import Testing
     }
 }
 
-/// `user.me`, whose answer says where it was read.
+/// `user.me`, whose answer says where it was decoded.
 private struct WhereItIsRead: RoostAPI.Operation {
     struct Response: Codable, Hashable, Sendable {
         var isOnMainThread: Bool

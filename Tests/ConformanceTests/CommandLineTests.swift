@@ -31,11 +31,11 @@ import Testing
                 ["bob is a member now", "cat is a member now"],
                 ["bob has the role now"], ["cat isn't a member any more", "dan isn't a member"],
             ])
-        // A single one who is refused is told on standard error, as a refusal of the whole is; JSON has it in its place.
+        // The refusal of a single user is printed to standard error, like that of the whole call; JSON has it in its place.
         let refused = try await CommandRun.roost("members add team cat zed --as ann", on: server)
         #expect(
             [refused.errors, refused.output] == ["zed was refused: There is no such user. (not_found)\n", "cat is a member now\n"])
-        // Whoever isn't a member hasn't got the role, where one who is to be removed is gone.
+        // Giving a non-member a role fails, whereas removing a non-member counts as done.
         let promoted = try await CommandRun.roost("members role team bob zed --role operator --as ann", on: server)
         #expect([promoted.errors, promoted.output] == ["zed isn't a member\n", "bob has the role already\n"])
         #expect(promoted.status == 1)
@@ -48,7 +48,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("Two people who open a channel at one moment both are in it, whoever has made it")
+    @Test("Two people who open a channel at the same moment are both in it, whichever of them made it")
     func chatAtOnce() async throws {
         let server = try await TestServer()
         try await people("ann", "bob", "cat", "dan", on: server)
@@ -68,7 +68,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("lists of channels and members have a column for states, beside the name")
+    @Test("lists of channels and members have a column for states next to the name")
     func states() async throws {
         let server = try await TestServer()
         try await people("bob", on: server)
@@ -114,7 +114,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a refusal names the option that gave the value, and not the field of the protocol")
+    @Test("a refusal names the option of the value, not the field of the protocol")
     func refusedOptions() async throws {
         let server = try await TestServer()
         try await people("bob", on: server)
@@ -142,7 +142,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("an empty list says which of the types and roles that it was asked for don't exist")
+    @Test("an empty list says which of the requested types and roles don't exist")
     func unknownFilters() async throws {
         let server = try await TestServer()
         _ = try await CommandRun.roost("channels create team --as ann", on: server)
@@ -192,7 +192,7 @@ import Testing
         let results = try JSONDecoder().decode(MemberResults.self, from: Data(runs[3].output.utf8)).results
         #expect(results.map(\.outcome) == [.added, .refused])
 
-        // The commands for scripts print the same as JSON.
+        // The commands for scripts print the same JSON.
         for (call, command) in [
             ("call type.list", "channels types --json"), ("call member.list channel=team", "members list team --json"),
         ] {
@@ -204,7 +204,7 @@ import Testing
                 try pair.map { try JSONDecoder().decode(JSONValue.self, from: Data($0.output.utf8)) }.allSatisfy { $0 != .null })
             #expect(pair[0].output == pair[1].output)
         }
-        // A backend, in a user's name; and what a shell asks for while one types.
+        // A backend in a user's name, and shell completion.
         let token = try await server.token("backend", role: .service)
         let mine = try await CommandRun.roost("call user.me --as ann", on: server, token: token)
         #expect(try JSONDecoder().decode(User.self, from: Data(mine.output.utf8)).userId == "ann")
@@ -237,7 +237,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("AM-26 AM-33 AM-41 SB-15 SB-26 SB-28 lines of a plain chat that begin with a slash are commands")
+    @Test("AM-26 AM-33 AM-41 SB-15 SB-26 SB-28 in a plain chat, lines that begin with a slash are commands")
     func plainChat() async throws {
         let server = try await TestServer()
         try await people("ann", on: server)
@@ -256,7 +256,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("A chat goes into a conversation, which nobody joins, as the member that the user is")
+    @Test("A chat enters a conversation, which can't be joined, as the member that the user is")
     func conversations() async throws {
         let server = try await TestServer()
         try await people("bob", on: server)
@@ -277,7 +277,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a plain chat tells each mistake and refusal in a line, goes on, and ends with exit code 1")
+    @Test("a plain chat prints each mistake and refusal on a line, continues, and ends with exit code 1")
     func plainMistakes() async throws {
         let server = try await TestServer()
         try await people("cat", on: server)
@@ -332,7 +332,7 @@ import Testing
         #expect(empty.status == 1 && empty.errors.hasSuffix("Error: \(reason).\n"), "\(empty.errors)")
         let chatting = try RunningCommand(words)
         try await chatting.wait(forError: reason)
-        // The next attempts are made after a second and after two more, give or take.
+        // The next attempts follow after about a second and about two more.
         try await Task.sleep(for: .seconds(4))
         try chatting.endInput()
         let run = try await chatting.end()
@@ -355,7 +355,7 @@ import Testing
         _ = try await earlier.request(
             "POST", "/v1/channels/team/invitations", token: ann, body: #"{"users":["bob"],"welcome":"w\u001b[31m"}"#, headers: json)
         try await earlier.stop()
-        // Such names are refused, and can stand in a database from before.
+        // Such names are refused today, but an older database may have them.
         do {
             let database = try SQLiteDatabase(directory: earlier.directory)
             try database.write(lane: 0) { transaction in

@@ -91,7 +91,7 @@ import Testing
         #expect(run.errors.hasSuffix("  See 'roost \(command) --help' for more information.\n"), "\(run.errors)")
     }
 
-    @Test("an argument that isn't UTF-8 is refused by its number: a token was made for another user")
+    @Test("an argument that isn't UTF-8 is refused by its number, not read as another user's id")
     func malformedArgument() async throws {
         let script = #"exec "$1" token "$(printf 'b\374b')""#
         let run = try await CommandRun.program("/bin/sh", arguments: ["-c", script, "sh", ServerProcess.binary.path])
@@ -100,7 +100,7 @@ import Testing
         #expect(run.status == 64)
     }
 
-    @Test("an address in the environment is checked like one in the command, and a password in it isn't told")
+    @Test("an address in the environment is checked like one in the command, and a password in it isn't printed")
     func addressOfEnvironment() async throws {
         var errors: [String] = []
         for address in ["127.0.0.1:8080", "http://127.0.0.1:100000", "http://ann:secret@127.0.0.1"] {
@@ -128,7 +128,7 @@ import Testing
     }
 
     @Test(
-        "a configuration file is read strictly, and one that can't be read tells why",
+        "a configuration file is read strictly, and an unreadable one is refused with the reason",
         arguments: [
             (#"{"port":8095,"port":8096}"#, "can't be used: port is given more than once."),
             (#"{"port":8095,}"#, "can't be used: this is not JSON: unexpected input at byte 14."),
@@ -146,7 +146,7 @@ import Testing
     }
 
     @Test(
-        "a value of another type than its setting's is told what it has to be, not that it is empty",
+        "a value of the wrong type is refused with what the setting has to be, not as empty",
         arguments: [
             (#"{"trusted-proxies":["10.0.0.0/8"]}"#, "trusted-proxies must be one text, with commas between its values"),
             (#"{"allow-origin":["https://app.example.com"]}"#, "allow-origin must be one text, with commas between its values"),
@@ -164,7 +164,7 @@ import Testing
         #expect(run.status == 1)
     }
 
-    @Test("a file that a server is to read and that isn't there, or isn't what it has to be, tells why")
+    @Test("a missing or invalid file that a server has to read is refused with the reason")
     func files() async throws {
         let directory = TemporaryDirectory.make()
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
@@ -182,7 +182,7 @@ import Testing
             ])
     }
 
-    @Test("a token secret that can't be used ends every command that needs it, also a chat, and says what to do")
+    @Test("an unusable token secret ends every command that needs it, also a chat, and the error says what to do")
     func secret() async throws {
         let server = try await TestServer()
         try await server.stop()
@@ -202,7 +202,7 @@ import Testing
             let run = try await roost(words, in: directory)
             #expect(run.status == 1 && run.errors.hasSuffix(malformed), "\(words): \(run.errors)")
         }
-        // Root reads every file: one that is a directory can't be read by anybody.
+        // Root can read every file, but a directory in its place can't be read as one.
         try FileManager.default.removeItem(at: secret)
         try FileManager.default.createDirectory(at: secret, withIntermediateDirectories: true)
         let run = try await roost("chat team --as ann --plain --data DIR", in: directory)

@@ -4,23 +4,23 @@ import RoostServer
 import RoostTestSupport
 import Testing
 
-/// Messages that wait for others to share their write when the server stops.
+/// Messages that are queued to share a write when the server stops.
 @Suite struct DelayedOutputTests {
     @Test(
-        "I1 I5 a message that was acknowledged before the server stops comes to every socket before its close, though it waits to share a write",
+        "I1 I5 a message acknowledged before the server stops reaches every socket before its close, though it is queued to share a write",
         arguments: [Duration.zero, .milliseconds(100)])
     func shutdown(window: Duration) async throws {
         for number in 1...5 {
             let server = try await TestServer {
                 $0.drainWindow = window
-                // An acknowledgement isn't ahead of the other sockets' output then.
+                // So an acknowledgement isn't ahead of the other sockets' output.
                 $0.eventLoopCount = 1
             }
             let ann = try await server.socket("ann")
             var readers: [RawSocket] = []
             for user in 1...8 { readers.append(try await server.socket(UserID("reader-\(user)"))) }
             try await ann.call(CreateChannel(channel: "general", users: (1...8).map { UserID("reader-\($0)") }))
-            // Many are under way all the time, so that each socket has something that waits nearly always.
+            // Many calls are in progress all the time, so each socket nearly always has queued output.
             var replies: [Int64] = []
             for message in 1...600 {
                 let send = SendMessage(channel: "general", clientId: ClientID("\(message)"), text: "message \(message)")
@@ -40,10 +40,10 @@ import Testing
         }
     }
 
-    /// All that a socket gets until its end.
+    /// Everything that a socket receives until its end.
     private struct Output {
         var messages: [ClientID] = []
-        /// Whether it is told that the server restarts.
+        /// Whether it is notified that the server restarts.
         var isTold = false
         var end: RawSocket.Incoming = .end
 

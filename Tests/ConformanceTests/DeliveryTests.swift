@@ -2,7 +2,7 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// Events reach their audience, in order, before the reply; and nobody else.
+/// Events reach their audience and nobody else, in order, before the reply.
 @Suite struct DeliveryTests {
     @Test("AM-02 SB-58 SB-59 members get every durable event of a channel in order, whether they watch or not")
     func members() async throws {
@@ -40,7 +40,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("SB-20 I9 a member who leaves gets nothing newer; a new one gets everything from there on")
+    @Test("SB-20 I9 a member who leaves gets nothing newer; a new one gets everything from joining on")
     func leaving() async throws {
         let server = try await TestServer()
         let ann = try await server.socket("ann")
@@ -75,7 +75,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("AM-34 EM-13 a deleted channel ends for all its members at once")
+    @Test("AM-34 EM-13 a deleted channel ends for all its members immediately")
     func destroyed() async throws {
         let server = try await TestServer()
         let ann = try await server.socket("ann")

@@ -5,9 +5,9 @@ import Testing
 
 @testable import RoostServer
 
-/// What `/openapi.json` and `/asyncapi.json` say, where the interop test can't compare it with a list of its own.
+/// Parts of `/openapi.json` and `/asyncapi.json` that the interop test can't compare with a list of its own.
 @Suite struct DescriptionTests {
-    @Test("status 429 is described of exactly the operations that a user may call so often")
+    @Test("status 429 is described for exactly the operations with a rate limit per user")
     func rateLimited() throws {
         let paths = try #require(OpenAPI.document(version: "1")["paths"])
         let described = OperationTable.handled.filter { type in
@@ -20,7 +20,7 @@ import Testing
             ])
     }
 
-    @Test("status 415 is described of each operation that can be refused with it, also of one whose body has no fields")
+    @Test("status 415 is described for each operation that can be refused with it, also for one whose body has no fields")
     func mediaType() async throws {
         let paths = try #require(OpenAPI.document(version: "1")["paths"])
         let undescribed = OperationTable.handled.filter { type in
@@ -36,11 +36,11 @@ import Testing
         #expect(answer.status == 415)
     }
 
-    @Test("an operation that is refused with 429 says so over HTTP, with Retry-After")
+    @Test("an operation refused with 429 has the header Retry-After over HTTP")
     func tooOften() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann")
-        // However slow the machine is, more than ten of these come within one second.
+        // Even on a slow machine, more than ten of these arrive within one second.
         let answers = try await withThrowingTaskGroup(of: TestServer.Answer.self) { group in
             for _ in 0..<60 {
                 group.addTask { try await server.request("POST", "/v1/users/presence", token: token, body: #"{"users":["ann"]}"#) }
@@ -52,7 +52,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("what channel.watch creates a channel with is described without the fields that it refuses there")
+    @Test("the channel that channel.watch can create is described without the fields that it refuses there")
     func createOfWatch() throws {
         let watch = FieldLimits(of: try #require(OperationTable.named("channel.watch")))
         let create = try #require(OperationTable.named("channel.create")).schema.fields.map(\.name)
@@ -62,7 +62,7 @@ import Testing
         #expect(Set(members.keys).subtracting(create) == [])
     }
 
-    @Test("what channel.queryAndWatch asks by is described with each field of channel.query")
+    @Test("the query of channel.queryAndWatch is described with each field of channel.query")
     func queryOfWatch() throws {
         let entry = try #require(OperationTable.named("channel.queryAndWatch"))
         let query = try #require(OperationTable.named("channel.query")).schema.fields.map(\.name)
@@ -73,7 +73,7 @@ import Testing
         #expect(Set(members.keys) == Set(query))
     }
 
-    @Test("SB-32 a field of what channel.queryAndWatch asks by is described with the cases that channel.query has of it")
+    @Test("SB-32 a field of channel.queryAndWatch's query is described with the cases that channel.query has")
     func casesOfQueryOfWatch() throws {
         guard case .object(let members)? = try Self.schema(of: "query", in: "channel.queryAndWatch")["properties"] else {
             throw Missed("properties")
@@ -87,7 +87,7 @@ import Testing
         #expect(members["includingUsersMatch"]?["enum"] == ["all", "any", .null])
     }
 
-    @Test("R19 a message's clientId is described with room for the server's own, and that of a call as the sender's has to be")
+    @Test("R19 a message's clientId is described with room for the server's own ids, and a call's with the sender's limit")
     func clientID() throws {
         let entry = try #require(OperationTable.named("message.send"))
         let sent = try #require(entry.schema.fields.first { $0.name == "clientId" })
@@ -96,7 +96,7 @@ import Testing
         #expect(received.schema == .string(maxLength: Limits.identifierLength))
     }
 
-    @Test("MN-04 an entry of mentionees is described with its type, which it needs, and with names that may be none")
+    @Test("MN-04 an entry of mentionees is described with its required type and with names that may be empty")
     func mentionees() throws {
         let entry = try #require(OperationTable.named("message.send"))
         let field = try #require(entry.schema.fields.first { $0.name == "mentionees" })
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test("a call that deletes messages is described with how many it takes")
+    @Test("a call that deletes messages is described with the most it takes")
     func messagesToDelete() throws {
         for operation in ["message.deleteMany", "message.deleteForMe"] {
             let messages = try Self.schema(of: "messages", in: operation)
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test("SB-37 lists of texts are described with how long their names may be, as ids that are names in an object are")
+    @Test("SB-37 lists of texts are described with the length limit of their names, as are ids that are names in an object")
     func propertyNames() throws {
         let lists = [
             ("message.send", "metaArrays"), ("message.updateMetaArrays", "add"), ("message.updateMetaArrays", "removeValues"),
@@ -136,7 +136,7 @@ import Testing
         #expect(channels?["maxLength"] == .integer(Int64(Limits.identifierLength)) && channels?["pattern"] != nil)
     }
 
-    @Test("the metadata of a signal is described, and refused, with the bytes that it may have, fewer than those of a message")
+    @Test("the metadata of a signal is described, and refused, with its own limit of bytes, lower than that of a message")
     func metadata() throws {
         for (operation, limit) in [("signal.send", Limits.signalSizeBytes), ("message.send", Limits.metadataSizeBytes)] {
             let description = try Self.schema(of: "metadata", in: operation)["description"]
@@ -156,7 +156,7 @@ import Testing
         return FieldLimits(of: entry).ownSchema(of: try #require(entry.schema.fields.first { $0.name == name }))
     }
 
-    /// The schema of an object, or of one that may be null too.
+    /// The schema of an object or of a nullable object.
     private static func object(_ schema: [String: JSONValue]) -> [String: JSONValue] {
         guard case .array(let forms)? = schema["anyOf"], case .object(let first)? = forms.first else { return schema }
         return first

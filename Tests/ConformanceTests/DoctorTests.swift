@@ -3,7 +3,7 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// `roost doctor`: for each state of a directory and a server the line that tells of it.
+/// `roost doctor`: the line that reports each state of a directory and a server.
 @Suite struct DoctorTests {
     private struct Finding: Decodable {
         let check: String
@@ -21,7 +21,7 @@ import Testing
         return (run.status, try JSONDecoder().decode([Finding].self, from: Data(run.output.utf8)))
     }
 
-    /// What isn't as it should be, as `result check: found`. The machine itself isn't looked at here, nor whether a server answers.
+    /// The problems, as `result check: found`. The checks of the machine itself, and whether a server answers, are left out.
     private func problems(
         _ directory: URL, port: Int = 1, _ arguments: [String] = [], environment: [String: String] = [:]
     ) async throws -> [String] {
@@ -45,7 +45,7 @@ import Testing
         try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: url.path)
     }
 
-    @Test("a server that runs well and its directory are told to be well")
+    @Test("a healthy server and its directory are reported as healthy")
     func well() async throws {
         let server = try await WatchedServer.start()
         let socket = try await server.socket("ann")
@@ -62,7 +62,7 @@ import Testing
         #expect(try await problems(server.directory) == [])
     }
 
-    /// What is found by a command that names no directory, where the usual ones are in the current one.
+    /// The findings of a command that names no directory, run where the usual directories are.
     private func doctor(in place: URL) async throws -> [Finding] {
         let script = #"cd "$1" && exec "$2" doctor --json --url http://127.0.0.1:1"#
         let run = try await CommandRun.program(
@@ -70,7 +70,7 @@ import Testing
         return try JSONDecoder().decode([Finding].self, from: Data(run.output.utf8))
     }
 
-    @Test("beside a demo's directory alone, that is the one that is looked at")
+    @Test("if only a demo's directory exists, it is the one checked")
     func demo() async throws {
         let place = TemporaryDirectory.make()
         try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
@@ -83,7 +83,7 @@ import Testing
     }
 
     @Test(
-        "beside a stopped server's directory, whose process id is another process's by now, that of a demo that runs is looked at")
+        "a running demo's directory is checked rather than a stopped server's, whose process id is another process's by now")
     func servedDemo() async throws {
         let place = TemporaryDirectory.make()
         try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
@@ -97,7 +97,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("the server at the address of ROOST_URL is looked at where the command names none")
+    @Test("the server at ROOST_URL is checked if the command names none")
     func addressOfEnvironment() async throws {
         let server = try await WatchedServer.start()
         let environment = ["ROOST_URL": "http://127.0.0.1:\(server.port)"]
@@ -112,7 +112,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a server behind a proxy that gives its paths a prefix is looked at below the prefix")
+    @Test("a server behind a proxy that adds a path prefix is checked below the prefix")
     func prefix() async throws {
         let server = try await WatchedServer.start()
         let proxy = try await TCPProxy.start(targets: [server.port], strippingPrefix: "/roost")
@@ -140,7 +140,7 @@ import Testing
         #expect(try await problems(directory) == ["fail secret: DATA/token-secret has mode 640"])
     }
 
-    @Test("links to the directory, the secret and the token keys are well if what they lead to is")
+    @Test("links to the directory, the secret and the token keys are fine if their targets are")
     func links() async throws {
         let (directory, secrets) = (try await used(), TemporaryDirectory.make())
         let keys = directory.appending(path: "token-keys.json")
@@ -174,7 +174,7 @@ import Testing
         #expect(found.count == 1 && found.first?.hasPrefix("fail token keys: The file of keys DATA/token-keys.json can't") == true)
     }
 
-    @Test("settings on which no server starts fail: a file of further keys that can't be used, and a bus without a database")
+    @Test("settings on which no server starts fail: an unusable file of further keys, and a bus without a database")
     func settings() async throws {
         let directory = try await used()
         let file = TemporaryDirectory.make().appendingPathExtension("json")
@@ -196,7 +196,7 @@ import Testing
     }
 
     @Test(
-        "a server on another directory isn't taken for this one's, also on a copy of it, and neither is there one without a directory"
+        "a server isn't taken for that of another directory, of a copy of its own, or of a missing one"
     )
     func otherDirectory() async throws {
         let (server, other) = (try await WatchedServer.start(), try await used())
@@ -218,7 +218,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("of a directory and its restored copy that are both served, each one's server is taken for its own")
+    @Test("if a directory and its restored copy are both served, each one's server is recognised")
     func servedCopy() async throws {
         let first = try await WatchedServer.start()
         let (backup, copy) = (TemporaryDirectory.make(), TemporaryDirectory.make())
@@ -226,7 +226,7 @@ import Testing
             arguments: ["backup", backup.path, "--data", first.directory.path, "--with-secret"])
         let restored = try await CommandRun.roost(arguments: ["restore", backup.path, "--data", copy.path])
         #expect([made.status, restored.status] == [0, 0], "\(made.errors)\(restored.errors)")
-        // They are told apart by when they started.
+        // They are distinguished by when they started.
         try await Task.sleep(for: .seconds(2))
         let second = try await WatchedServer.start(directory: copy)
         for (directory, port, result) in [
@@ -241,7 +241,7 @@ import Testing
         try await first.stop()
     }
 
-    @Test("the disk of a directory that isn't there is that of the nearest one above it which is, however far above")
+    @Test("the disk of a missing directory is that of its nearest existing parent, however far above")
     func missingParents() async throws {
         let there = TemporaryDirectory.make()
         try FileManager.default.createDirectory(at: there, withIntermediateDirectories: true)
@@ -251,7 +251,7 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: there.path) == [])
     }
 
-    @Test("what is found is followed by the advice after one full stop")
+    @Test("a finding is followed by its advice after one full stop")
     func fullStops() async throws {
         let directory = try await used()
         let secret = directory.appending(path: "token-secret")
@@ -293,13 +293,13 @@ import Testing
     }
 
     @Test(
-        "files that were removed or replaced under a running server are found",
+        "files removed or replaced under a running server are found",
         arguments: ["roost.sqlite", "roost.sqlite-wal", "roost.lock"])
     func underARunningServer(name: String) async throws {
         for isReplaced in [false, true] {
             let server = try await WatchedServer.start()
             _ = try await server.request("GET", "/v1/me", token: try await server.token("ann"))
-            // As a snapshot of the process: what it does by itself when it notices isn't looked at here.
+            // Freezes the process: what it does itself when it notices isn't tested here.
             server.process.signal(SIGSTOP)
             let file = server.directory.appending(path: name)
             if isReplaced {
@@ -319,7 +319,7 @@ import Testing
         }
     }
 
-    @Test("a variable that looks like a setting and isn't is a warning, and so is what Kubernetes sets")
+    @Test("a variable that looks like a setting and isn't one is a warning, and so are those that Kubernetes sets")
     func environment() async throws {
         let directory = try await used()
         let problems = try await problems(
@@ -330,7 +330,7 @@ import Testing
     }
 
     @Test(
-        "too few open files for connections-max are a warning; the server that runs takes no more connections than it has files for"
+        "too few open files for connections-max are a warning; the running server accepts no more connections than it has files for"
     )
     func openFiles() async throws {
         let server = try await WatchedServer.start(arguments: ["--connections-max", "1000000"])
@@ -358,7 +358,7 @@ import Testing
             ])
     }
 
-    @Test("connections that were refused at a limit are a warning, which names the setting")
+    @Test("connections refused at a limit are a warning that names the setting")
     func refusedConnections() async throws {
         let server = try await WatchedServer.start(arguments: ["--connections-per-user", "1"])
         #expect(try await problems(server.directory, port: server.port) == [])

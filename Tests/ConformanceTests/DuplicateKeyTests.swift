@@ -3,7 +3,7 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// Of a key that stands twice in an object one value would be lost: nothing is accepted and then dropped.
+/// Duplicate keys in an object, one of whose values would be lost: nothing is accepted and then dropped.
 @Suite struct DuplicateKeyTests {
     struct DuplicateKey: Sendable, CustomTestStringConvertible {
         let fields: String
@@ -38,7 +38,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I21 a frame of which nobody knows which call it is has no reply, and ends nothing")
+    @Test("I21 a frame whose call can't be told gets no reply, and closes nothing")
     func frames() async throws {
         let server = try await TestServer()
         let socket = try await server.socket("ann")

@@ -7,10 +7,10 @@ import RoostServer
 import RoostTestSupport
 import Testing
 
-/// Clients that end their half of a connection, or all of it, inside a request or right behind it.
+/// Clients that end their half of a connection, or all of it, within a request or right after it.
 @Suite struct EndingClientTests {
     private static let create = #"{"type":"group"}"#
-    /// Requests for a new channel without their ends, and whether that is told before more could come.
+    /// Unfinished requests for a new channel, and whether the mistake is evident before more bytes arrive.
     private static let brokenOff: [(framing: String, body: String, isToldAtOnce: Bool)] = [
         ("Content-Length: 60", "", false),
         ("Content-Length: 500", #"{"type":"group","channel":"group:broken"}"#, false),
@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test("I21 a request whose body breaks off isn't carried out, whatever has come of it and however its connection ends")
+    @Test("I21 a request with a truncated body isn't carried out, however much has arrived and however its connection ends")
     func brokenBodies() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann")
@@ -42,18 +42,18 @@ import Testing
                 if endsOutput { await connection.endOutput() } else { await connection.close() }
                 open.append(connection)
             }
-            // One more is half there when the server stops.
+            // One more is half received when the server stops.
             let unfinished = try await RawConnection.connect(port: server.port)
             try await unfinished.send(head + framing + "\r\n\r\n" + body)
             open.append(unfinished)
         }
-        // What was taken for a request is carried out before the server has stopped.
+        // Anything taken for a request would be carried out before the server has stopped.
         try await server.stop()
         #expect(try Self.channels(of: server) == [])
         for connection in open { await connection.close() }
     }
 
-    @Test("I21 a request whose body stops coming is cut off in time, and isn't carried out")
+    @Test("I21 a request whose body stalls is cut off in time, and isn't carried out")
     func stalledBodies() async throws {
         let server = try await TestServer { $0.requestTimeout = .seconds(1) }
         let token = try await server.token("ann")
@@ -67,20 +67,20 @@ import Testing
         #expect(try Self.channels(of: server) == [])
     }
 
-    @Test("I21 a client that ends its half of the connection behind its request gets the whole answer, however slowly it reads")
+    @Test("I21 a client that ends its half of the connection after its request gets the whole answer, however slowly it reads")
     func halfClosed() async throws {
         let server = try await TestServer.shared()
         let connection = try await RawConnection.connect(port: server.port, isHalfClosable: true, isNarrow: true)
         try await connection.setReading(false)
         try await connection.send("GET /openapi.json HTTP/1.1\r\nHost: a\r\n\r\n")
         await connection.endOutput()
-        // The answer has been written, and most of it waits, when its beginning has come.
+        // Once its beginning has arrived, the answer has been written, and most of it is queued.
         connection.readOnce()
         var bytes = await connection.receive().map { Array($0.readableBytesView) } ?? []
         #expect(!bytes.isEmpty && bytes.count < 65_536)
         try await connection.setReading(true)
         while let more = await connection.receive() { bytes += Array(more.readableBytesView) }
-        // An answer that is shorter than it says is none.
+        // A truncated answer doesn't count.
         #expect(HTTPTests.cut(bytes).map(\.status) == [200])
         await connection.close()
     }

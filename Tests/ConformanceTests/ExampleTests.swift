@@ -3,7 +3,7 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// The programs of the folder Examples, each from its beginning to its end against a real server, twice.
+/// The programs of the folder Examples, each run twice from start to end against a real server.
 @Suite struct ExampleTests {
     @Test(
         "AM-19 AM-23 AM-24 AM-25 AM-26 AM-27 AM-28 AM-30 AM-32 AM-33 AM-34 AM-35 AM-48 R06 R08 the way of Amity: create, query, join",
@@ -46,7 +46,7 @@ import Testing
             "Waiting for a server at http://127.0.0.1:1. Is one running there?\n", from: name, ["http://127.0.0.1:1"],
             environment: ["ANN_TOKEN": "a", "BOB_TOKEN": "b"])
         #expect(isTold)
-        // With a server or without, nothing comes of a token that isn't there.
+        // With or without a server, a missing token gets nowhere.
         let run = try await CommandRun.example(name, arguments: ["http://127.0.0.1:1"], environment: ["ANN_TOKEN": "a"], input: "")
         #expect(run.status == 64 && run.errors == "BOB_TOKEN is missing: a token, made by roost token.\n")
     }

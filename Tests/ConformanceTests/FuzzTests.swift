@@ -8,7 +8,7 @@ import Testing
     private static let seed =
         UInt64(ProcessInfo.processInfo.environment["ROOST_SEED"] ?? "") ?? UInt64.random(in: 1...UInt64(Int.max))
 
-    @Test("I21 inputs that once did harm, and those around each change of protocol, do none")
+    @Test("I21 inputs that once did harm, and inputs around each change of protocol, do none")
     func corpus() throws {
         #expect(try FuzzRun.replayCorpus() > 0)
     }
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test("I21 a server outlives whatever is sent to it")
+    @Test("I21 a server survives any input")
     func wire() async throws {
         do {
             try await FuzzRun(seed: Self.seed).runWire(0..<512)

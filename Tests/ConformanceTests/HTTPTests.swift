@@ -5,15 +5,15 @@ import RoostServer
 import RoostTestSupport
 import Testing
 
-/// HTTP/1.1 as browsers and proxies expect it: requests as bytes, and the exact statuses and headers that answer them.
+/// HTTP/1.1 as browsers and proxies expect it: requests as bytes, and the exact statuses and headers of the answers.
 @Suite struct HTTPTests {
     struct Exchange: Sendable, CustomTestStringConvertible {
         let name: String
         /// Line ends are written as one character, and `TOKEN` stands for a token of ann's.
         let request: String
-        /// Statuses in order, until the server closes or nothing more comes.
+        /// Statuses in order, until the server closes or nothing more arrives.
         let statuses: [Int]
-        /// Headers of the last answer; an empty value is a header that isn't there.
+        /// Headers of the last answer; an empty value is an absent header.
         var headers: [String: String] = [:]
         /// The body of the last answer.
         var body: String?
@@ -36,7 +36,7 @@ import Testing
     }
     private static let livez = get("/livez")
     private static let create = #"{"type":"group"}"#
-    /// What is told of a target or headers over the limits.
+    /// The answer's body for a target or headers over the limits.
     private static let tooLarge =
         #"{"type":"urn:roost:error:invalid_argument","title":"Invalid Argument","status":400,"code":"invalid_argument","#
         + #""detail":"The request's target or its headers are too large: the target and each header have at most 8192 bytes, "#
@@ -95,12 +95,12 @@ import Testing
             name: "a method of another protocol", request: get("/livez", method: "PROPFIND"), statuses: [405],
             headers: ["allow": "GET, HEAD, OPTIONS"]),
         Exchange(
-            name: "a method that is none", request: get("/livez", method: "FETCH"), statuses: [400], headers: ["allow": ""],
+            name: "an unknown method", request: get("/livez", method: "FETCH"), statuses: [400], headers: ["allow": ""],
             body: #"{"type":"urn:roost:error:invalid_argument","title":"Invalid Argument","status":400,"code":"invalid_argument","#
                 + #""detail":"This is not an HTTP request, or its method is unknown."}"#,
             closes: true),
         Exchange(
-            name: "a method that is none, behind a request", request: livez + get("/v1/me", token, method: "FOO"),
+            name: "an unknown method, after a request", request: livez + get("/v1/me", token, method: "FOO"),
             statuses: [200, 400], closes: true),
         Exchange(name: "a method in small letters", request: get("/livez", method: "get"), statuses: [400], closes: true),
     ]
@@ -109,30 +109,30 @@ import Testing
         Exchange(name: "a slash at the end", request: get("/v1/me/", token), statuses: [404]),
         Exchange(name: "two slashes", request: get("/v1//me", token), statuses: [404]),
         Exchange(name: "two slashes at the beginning", request: get("//v1/me", token), statuses: [404]),
-        Exchange(name: "an escape where a letter stands", request: get("/v1/%6de", token), statuses: [404]),
+        Exchange(name: "an escaped letter", request: get("/v1/%6de", token), statuses: [404]),
         Exchange(name: "dots", request: get("/v1/x/../me", token), statuses: [404]),
         Exchange(name: "an encoded slash", request: get("/v1/channels/a%2Fb", token), statuses: [400], field: "channel"),
         Exchange(
-            name: "an escape that is none in a path", request: get("/v1/channels/a%zz", token), statuses: [400], field: "channel"),
+            name: "an invalid escape in a path", request: get("/v1/channels/a%zz", token), statuses: [400], field: "channel"),
         Exchange(name: "half an escape in a path", request: get("/v1/channels/a%2", token), statuses: [400], field: "channel"),
         Exchange(
             name: "an escape that isn't UTF-8 in a path", request: get("/v1/channels/a%ff", token), statuses: [400],
             field: "channel"),
         Exchange(name: "an escaped zero", request: get("/v1/channels/a%00", token), statuses: [400], field: "channel"),
         Exchange(
-            name: "an escape that is none in a query", request: get("/v1/channels?nameContains=%zz", token), statuses: [400],
+            name: "an invalid escape in a query", request: get("/v1/channels?nameContains=%zz", token), statuses: [400],
             field: "nameContains"),
         Exchange(
             name: "an escape that isn't UTF-8 in a query", request: get("/v1/channels?nameContains=%ff", token), statuses: [400],
             field: "nameContains"),
         Exchange(
-            name: "an escape that is none in a list", request: get("/v1/channels?types=group,%g0", token), statuses: [400],
+            name: "an invalid escape in a list", request: get("/v1/channels?types=group,%g0", token), statuses: [400],
             field: "types"),
         Exchange(
-            name: "an escape that is none in a name", request: get("/v1/channels?%zz=1", token), statuses: [400], field: "%zz"),
+            name: "an invalid escape in a name", request: get("/v1/channels?%zz=1", token), statuses: [400], field: "%zz"),
         Exchange(name: "an escape in a name", request: get("/v1/channels?%6cimit=1", token), statuses: [200]),
         Exchange(name: "an empty query", request: get("/v1/me?", token), statuses: [200]),
-        Exchange(name: "a field that isn't there", request: get("/v1/me?x=1", token), statuses: [400], field: "x"),
+        Exchange(name: "an unknown field", request: get("/v1/me?x=1", token), statuses: [400], field: "x"),
         Exchange(name: "a proxy's form of a target", request: get("http://a/livez"), statuses: [200]),
         Exchange(name: "a proxy's form without a path", request: get("http://a?x"), statuses: [200]),
         Exchange(name: "a scheme of something else", request: get("ftp://a/livez"), statuses: [400], closes: true),
@@ -180,7 +180,7 @@ import Testing
         Exchange(
             name: "a target of 8,193 bytes", request: get("/livez?" + String(repeating: "x", count: 8186)), statuses: [400],
             body: tooLarge, closes: true),
-        // The target and `Host` have 11 of them, and each name one.
+        // The target and `Host` take 11 bytes, and each header's name one.
         Exchange(
             name: "headers of 16,384 bytes together", request: get("/livez", fields(1, of: 8192) + fields(1, of: 8179)),
             statuses: [200]),
@@ -203,7 +203,7 @@ import Testing
         Exchange(
             name: "JSON in UTF-8", request: post("/v1/channels", create, "\nContent-Type: Application/JSON; charset=UTF-8"),
             statuses: [200]),
-        Exchange(name: "JSON that doesn't say so", request: post("/v1/channels", create), statuses: [200]),
+        Exchange(name: "JSON without a Content-Type", request: post("/v1/channels", create), statuses: [200]),
         Exchange(
             name: "a form", request: post("/v1/channels", create, "\nContent-Type: application/x-www-form-urlencoded"),
             statuses: [415],
@@ -224,7 +224,7 @@ import Testing
             request: get("/v1/channels/none/join", token + "\nContent-Type: text/plain", method: "POST"), statuses: [404],
             field: "channel"),
         Exchange(
-            name: "a body where none is read", request: get("/v1/me", token + "\nContent-Length: 2") + "{}", statuses: [400],
+            name: "a body where none is expected", request: get("/v1/me", token + "\nContent-Length: 2") + "{}", statuses: [400],
             field: "body"),
         Exchange(
             name: "a length over the limit", request: get("/v1/channels", token + "\nContent-Length: 1048577", method: "POST"),
@@ -234,7 +234,7 @@ import Testing
             request: get("/v1/channels", token + "\nContent-Length: 18446744073709551615", method: "POST"),
             statuses: [413], closes: true),
         Exchange(
-            name: "a length that is no number of 64 bits",
+            name: "a length that doesn't fit 64 bits",
             request: get("/v1/channels", token + "\nContent-Length: 99999999999999999999", method: "POST"), statuses: [400],
             closes: true),
         Exchange(
@@ -262,21 +262,21 @@ import Testing
             request: get("/v1/channels", token + "\nTransfer-Encoding: chunked", method: "POST") + "10\n\(create)\n0\n\n" + livez,
             statuses: [200, 200]),
         Exchange(
-            name: "a chunk whose length is none",
+            name: "a chunk with an invalid length",
             request: get("/v1/channels", token + "\nTransfer-Encoding: chunked", method: "POST") + "zz\n",
             statuses: [400], closes: true),
         Exchange(
-            name: "leave to send a body", request: post("/v1/channels", create, "\nExpect: 100-continue"), statuses: [100, 200]),
+            name: "Expect: 100-continue", request: post("/v1/channels", create, "\nExpect: 100-continue"), statuses: [100, 200]),
         Exchange(
-            name: "leave to send a body that is too large",
+            name: "Expect: 100-continue of a body that is too large",
             request: get("/v1/channels", token + "\nExpect: 100-continue\nContent-Length: 2000000", method: "POST"),
             statuses: [413],
             closes: true),
         Exchange(
-            name: "leave to send a body that comes at once, behind another request",
+            name: "Expect: 100-continue with its body, after another request",
             request: livez + post("/v1/channels", create, "\nExpect: 100-continue"),
             statuses: [200, 200]),
-        Exchange(name: "leave to send nothing", request: get("/livez", "\nExpect: 100-continue"), statuses: [200]),
+        Exchange(name: "Expect: 100-continue without a body", request: get("/livez", "\nExpect: 100-continue"), statuses: [200]),
     ]
 
     @Test(
@@ -299,7 +299,7 @@ import Testing
         await connection.close()
     }
 
-    @Test("I21 a body that grows past its limit is refused before its end, and its connection ends")
+    @Test("I21 a body that exceeds its limit is refused before its end, and its connection is closed")
     func longChunks() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann")
@@ -314,7 +314,7 @@ import Testing
     }
 
     @Test(
-        "I21 a user whose id is a word of another path is found by it, and Allow names what is documented for the path",
+        "I21 a user whose id is a word of another path is found by it, and Allow names the methods documented for the path",
         arguments: [("remove", "POST, OPTIONS"), ("role", "POST, OPTIONS"), ("invite", "GET, HEAD, OPTIONS")])
     func idsThatAreWords(_ word: String, _ allowed: String) async throws {
         let server = try await TestServer()
@@ -355,7 +355,7 @@ import Testing
 
     private static let preflight = ["Access-Control-Request-Method: PATCH", "Access-Control-Request-Headers: authorization"]
 
-    @Test("a page of an allowed origin may ask and read, one of another may not, and caches keep them apart")
+    @Test("a page of an allowed origin may send and read, one of another may not, and caches keep them apart")
     func origins() async throws {
         let answers = try await Self.origins(
             ["https://app.example.com", "http://localhost:3000"],
@@ -365,7 +365,7 @@ import Testing
                 ("GET", "/v1/me", ["Origin: http://localhost:3000"]),
                 ("GET", "/v1/me", ["Origin: null"]),
                 ("GET", "/v1/me", []),
-                // These are refused before anything is routed, and the last is no request at all.
+                // These are refused before routing, and the last isn't a valid request.
                 ("GET", "/v1/me", ["Origin: http://localhost:3000", "Content-Length: 2000000"]),
                 ("GET", "/v1/me", ["Origin: https://evil.example.com", "Authorization: Bearer a", "Authorization: Bearer b"]),
                 ("FOO", "/v1/me", ["Origin: http://localhost:3000"]),
@@ -407,7 +407,7 @@ import Testing
     }
 
     @Test(
-        "what isn't an origin is refused when the server is set up",
+        "an invalid origin is refused when the server is set up",
         arguments: [
             "", "app.example.com", "https://", "https://a.example/", "https://a.example/x", "https://A.example", "ftp://a.example",
             "https://u@a.example", "null", "https://*.example.com,", "https://a.example?x",
@@ -418,7 +418,7 @@ import Testing
 
     // MARK: Reading answers
 
-    /// Cuts what comes into answers by their lengths, as a client has to.
+    /// Splits the received bytes into answers by their lengths, as a client has to.
     static func answers(on connection: RawConnection, atLeast count: Int, untilClosed: Bool) async -> [TestServer.Answer] {
         var bytes: [UInt8] = []
         while let more = await connection.receive() {
@@ -434,7 +434,7 @@ import Testing
         while let end = rest.firstRange(of: Array("\r\n\r\n".utf8)),
             let head = try? TestServer.parse(String(decoding: rest[..<end.upperBound], as: UTF8.self))
         {
-            // An answer to HEAD has a length and no body: what follows it is the next answer, or nothing.
+            // An answer to HEAD has a length and no body: the next answer follows it, or nothing.
             let body = rest[end.upperBound...]
             let isNext = body.isEmpty || body.starts(with: "HTTP/1.1 ".utf8)
             let length = isNext ? 0 : Int(head.headers["content-length"] ?? "0") ?? 0

@@ -3,9 +3,9 @@ import RoostServer
 import RoostTestSupport
 import Testing
 
-/// Messages that are hidden from a member stay hidden when they change, and the stream has no hole where they do.
+/// Messages hidden from a member stay hidden when they change, and the stream has no gap there.
 @Suite struct HistoryFloorTests {
-    @Test("SB-26 SB-14 R23 I10 an edit of a hidden message doesn't reach the user who hid it, and leaves no hole")
+    @Test("SB-26 SB-14 R23 I10 an edit of a hidden message doesn't reach the user who hid it, and leaves no gap")
     func hidden() async throws {
         let server = try await TestServer()
         let ann = try await server.socket("ann")
@@ -17,7 +17,7 @@ import Testing
         try await laptop.call(WatchChannel(channel: "general"))
         try await cat.call(HideChannel(channel: "general"))
         try await phone.call(HideChannel(channel: "general", hidePreviousMessages: true))
-        // Connected after it was hidden: the same holds.
+        // The same holds for a socket connected after the message was hidden.
         let tablet = try await server.socket("bob")
         for socket in [ann, phone, laptop, cat, tablet] { _ = try await socket.eventsSoFar() }
 
@@ -27,7 +27,7 @@ import Testing
         let deleted = try await ann.call(DeleteMessage(channel: "general", message: old.messageId))
         let kinds: [Event.Kind] = [.messageUpdated, .messageNew, .messageUpdated, .messageDeleted]
         let messages = [edited, new, corrected, deleted]
-        // The counters stand in no answer; ann's own events have them, but that of the new message, which comes alone.
+        // The answers have no counters; ann's own events do, except that of the new message, which has only the message.
         let counters = await ann.events.map(\.rows.counters)
         #expect(counters.map { $0?.seq } == [3, nil, 5, 6])
         let whole = zip(zip(kinds, messages), counters).map { change, counters in
@@ -48,7 +48,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("SB-14 D-11 R23 I10 where newcomers don't see the history, they don't see it change either")
+    @Test("SB-14 D-11 R23 I10 newcomers who don't see the history don't see it change either")
     func newcomer() async throws {
         let server = try await TestServer { $0.options.showsHistoryToNewMembers = false }
         let ann = try await server.socket("ann")
@@ -58,7 +58,7 @@ import Testing
         let old = try await ann.call(SendMessage(channel: "general", clientId: "1", text: "secret"))
         try await bob.call(JoinChannel(channel: "general"))
         let edited = try await ann.call(EditMessage(channel: "general", message: old.messageId, text: "still secret"))
-        // A new membership doesn't bring back what was before the first.
+        // A new membership doesn't bring back the history before the first one.
         try await bob.call(LeaveChannel(channel: "general"))
         try await bob.call(JoinChannel(channel: "general"))
         let again = try await ann.call(EditMessage(channel: "general", message: old.messageId, text: "secret still"))
@@ -76,7 +76,7 @@ import Testing
         try await server.stop()
     }
 
-    /// The frames in which events reach a socket.
+    /// The frames that carry events to a socket.
     private static func frames(_ events: [Event], isWatching: Bool = false) -> [String] {
         events.map { event in
             var json = JSONBytes()
@@ -87,7 +87,7 @@ import Testing
 }
 
 extension RawSocket {
-    /// Takes all that has come by now: a call's answer stands behind it.
+    /// Takes all events sent by now: a call's answer follows them.
     fileprivate func eventsSoFar() async throws -> [Event] {
         try await call(GetMe())
         var taken: [Event] = []

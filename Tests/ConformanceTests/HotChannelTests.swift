@@ -2,15 +2,15 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// One channel takes all that the engine can do.
+/// One channel takes all of the engine's capacity.
 @Suite struct HotChannelTests {
-    @Test("I18 who sends in a quiet channel waits for four batches of a hot one at most, however much is under way there")
+    @Test("I18 a sender in a quiet channel waits for four batches of a hot one at most, however many calls the hot one has queued")
     func quietBesideHot() async throws {
         let server = try await TestServer()
         let waits = try await HotChannel.waits(on: server, quiet: ["quiet"])
         print("Beside a hot channel: \(waits)")
         #expect(waits.quiet <= HotChannel.bound)
-        // Otherwise nothing was hot.
+        // Otherwise the channel wasn't hot.
         #expect(waits.hot > HotChannel.bound)
         try await server.stop()
     }

@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test("SB-12 a key that a socket's call was made with holds over HTTP too, and the repeat has no result")
+    @Test("SB-12 the key of a call over a socket holds over HTTP too, and the repeat has no result")
     func bothTransports() async throws {
         let server = try await TestServer()
         let socket = try await server.socket("ann")
@@ -43,13 +43,13 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I21 ST-02 AM-45 a key that isn't one, and one of a call that takes none, are refused with the field")
+    @Test("I21 ST-02 AM-45 an invalid key, and a key for a call that takes none, are refused with the field")
     func refused() async throws {
         let server = try await TestServer.shared()
         let socket = try await server.socket("key-cid")
         let calls: [(operation: String, with: String)] = [
             ("user.me", "{}"), ("message.send", #"{"channel":"a","clientId":"1","text":"x"}"#),
-            // These hold for one connection: on the next one a repeat that does nothing would be wrong.
+            // These apply to one connection: on the next one a repeat without effect would be wrong.
             ("channel.watch", #"{"channel":"a"}"#), ("channel.queryAndWatch", #"{"query":{}}"#),
             ("channel.unwatch", #"{"channel":"a"}"#),
             ("reading.start", #"{"channel":"a"}"#), ("reading.stop", #"{"channel":"a"}"#),

@@ -3,10 +3,10 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// What a server does while nobody waits for it.
+/// The work of an idle server.
 @Suite("Idle work")
 struct IdleWorkTests {
-    @Test("a server that nobody writes to any more writes its log into the database")
+    @Test("a server without further writes checkpoints its log into the database")
     func checkpoint() async throws {
         let server = try await TestServer()
         let database = server.directory.appending(path: "roost.sqlite").path
@@ -16,7 +16,7 @@ struct IdleWorkTests {
         let ann = try await server.socket("ann")
         try await ann.call(CreateChannel(channel: "general"))
         let before = try sizeBytes()
-        // More than a megabyte of log, and far less than is due while others wait.
+        // More than a megabyte of log, and far less than makes a checkpoint due under load.
         for number in 0..<100 {
             let text = String(repeating: "x", count: 15_000)
             try await ann.call(SendMessage(channel: "general", clientId: ClientID("\(number)"), text: text))

@@ -11,11 +11,11 @@ import Testing
 
 @testable import RoostServer
 
-/// An event loop that has much to do while others have little.
+/// An event loop that lags while others keep up.
 @Suite("Lagging event loops")
 struct LaggingLoopTests {
     @Test(
-        "I18 a lane waits for an event loop that has more than 32 MB left to deliver, and goes on when it has caught up, or after a while"
+        "I18 a lane waits for an event loop with more than 32 MB left to deliver, and continues once it has caught up, or after a while"
     )
     func waits() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
@@ -28,7 +28,7 @@ struct LaggingLoopTests {
         for _ in 0..<31 { hub.deliver([.reply(socket, answer)]) }
         #expect(hub.waitForLoops(atMost: .zero))
         hub.deliver([.reply(socket, answer)])
-        // The other loop has delivered everything, and the time is up.
+        // The other loop has delivered everything; the wait times out.
         #expect(!hub.waitForLoops(atMost: .milliseconds(10)))
         isFree.signal()
         #expect(hub.waitForLoops(atMost: .seconds(60)))
@@ -37,7 +37,7 @@ struct LaggingLoopTests {
         try await group.shutdownGracefully()
     }
 
-    @Test("I18 what each of many users is told counts for that before it is written")
+    @Test("I18 events for many users count towards that backlog before they are written")
     func told() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let hub = try await Hub(group: group)
@@ -56,7 +56,7 @@ struct LaggingLoopTests {
         try await group.shutdownGracefully()
     }
 
-    @Test("I18 what a user alone is told is written once, and not a second time for a device that watches")
+    @Test("I18 an event for one user is encoded once, not a second time for a watching device")
     func toldOnce() {
         let json = [UInt8](repeating: 32, count: 1000)
         var frames = EventFrames()
@@ -65,7 +65,7 @@ struct LaggingLoopTests {
         #expect(frames.steps.map { $0.sizeBytes / 1000 } == [1, 2])
     }
 
-    @Test("I18 I13 a node takes no more from others while a loop has more than 32 MB left to deliver, and is heard meanwhile")
+    @Test("I18 I13 a node takes no events while a loop has more than 32 MB left to deliver, and keeps sending heartbeats")
     func waitsWithEventsOfOtherNodes() async throws {
         let lagging = try await LaggingNode()
         try await lagging.fill()
@@ -79,7 +79,7 @@ struct LaggingLoopTests {
         try await lagging.end()
     }
 
-    @Test("I18 a node that waits for a loop that lags stops all the same")
+    @Test("I18 a node that waits for a lagging loop can still be stopped")
     func stopsMeanwhile() async throws {
         let lagging = try await LaggingNode()
         try await lagging.fill()
@@ -88,7 +88,7 @@ struct LaggingLoopTests {
         try await lagging.end()
     }
 
-    @Test("I9 once the bus is back it is settled: streams that were opened just before have not waited for their subscriptions")
+    @Test("I9 once the bus is back it is settled, since streams opened just before didn't wait for their subscriptions")
     func settled() async throws {
         let lagging = try await LaggingNode()
         let before = lagging.bus.settleCount
@@ -99,7 +99,7 @@ struct LaggingLoopTests {
     }
 }
 
-/// A node of a cluster that has a connection of `ann`. The last of its two event loops does nothing until it is free.
+/// A node of a cluster with a connection of `ann`. The last of its two event loops is blocked until it is freed.
 private struct LaggingNode {
     let node: ClusterNode
     let bus: HandBus
@@ -116,7 +116,7 @@ private struct LaggingNode {
         logger.logLevel = .critical
         node = try ClusterNode(
             node: NodeID("here"), hub: hub, bus: bus, database: database, readiness: Readiness(), logger: logger)
-        // Her stream is followed from here on.
+        // The node follows her stream from here on.
         let isConnected = Mailbox<Bool>()
         let connected = Notice.connected(ConnectionID(rawValue: 1), "ann", UserStreams(user: 0))
         node.deliver([Committed(notices: [connected], answer: .waiting { isConnected.put(true) })])
@@ -125,13 +125,13 @@ private struct LaggingNode {
         Array(group.makeIterator()).last?.execute { isFree.wait() }
     }
 
-    /// Has the node receive one event of ann's stream, of which loops are handed two megabytes.
+    /// Has the node receive one event of ann's stream, which gives the loops two megabytes.
     func receive(_ seq: Seq) {
         let json = [UInt8](repeating: 32, count: 2 << 20)
         bus.bring([StreamItem(stream: .user("ann"), after: seq - 1, seq: seq, json: json)])
     }
 
-    /// Has the node receive as many events as a loop that lags may have before it, one by one.
+    /// Has the node receive as many events as a lagging loop may have queued, one by one.
     func fill() async throws {
         for seq in Seq(1)...16 {
             receive(seq)
@@ -139,14 +139,14 @@ private struct LaggingNode {
         }
     }
 
-    /// How many events the node has handed to its loops.
+    /// How many events the node has passed to its loops.
     var deliveredCount: Double? {
         let sample = node.samples.first { $0.series.name == "roost_cluster_events_delivered_total" }
         guard case .counter(let count)? = sample?.value else { return nil }
         return count
     }
 
-    /// Frees the loop, and ends what the stopped node has used.
+    /// Frees the loop, and closes the resources of the stopped node.
     func end() async throws {
         isFree.signal()
         try database.close()
@@ -154,7 +154,7 @@ private struct LaggingNode {
     }
 }
 
-/// A bus that brings what a test hands it, and counts what is sent to all nodes: heartbeats, where nobody watches.
+/// A bus that delivers the packets a test gives it, and counts broadcasts to all nodes: heartbeats, if there are no watchers.
 private final class HandBus: Bus {
     private struct State {
         var handler: (@Sendable (BusEvent) -> Void)?

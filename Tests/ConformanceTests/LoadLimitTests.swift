@@ -4,7 +4,7 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// Protection of the server from clients that ask much or read little.
+/// Protection of the server from clients that send much or read little.
 @Suite struct LoadLimitTests {
     @Test("I18 10,000 pipelined calls are all carried out once, in order")
     func pipelined() async throws {
@@ -33,7 +33,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I18 a client that never reads is closed, and the others go on")
+    @Test("I18 a client that never reads is closed, and the others continue")
     func neverReads() async throws {
         let server = try await TestServer()
         let sender = try await server.socket("ann")
@@ -59,7 +59,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I21 I18 a slow or oversized request ends without a thread or memory held")
+    @Test("I21 I18 a slow or oversized request ends and holds neither a thread nor memory")
     func headers() async throws {
         let server = try await TestServer()
         let many = (0..<200).map { "X-\($0): y" }
@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test(
-        "I21 a body of 1,048,576 bytes is taken and one of a byte more refused, by its length or in chunks",
+        "I21 a body of 1,048,576 bytes is accepted and one a byte longer refused, by its length or in chunks",
         arguments: [false, true])
     func bodies(inChunks: Bool) async throws {
         let server = try await TestServer.shared()

@@ -8,9 +8,9 @@ import Testing
 
 @testable import RoostServer
 
-/// What stands in a server's log, and what doesn't.
+/// What a server's log contains, and what it doesn't.
 @Suite struct LogTests {
-    @Test("a refused client has a line with the reason; no token, secret or text stands in any line, at any level")
+    @Test("a refused client has a line with the reason; no line at any level contains a token, secret or text")
     func secrets() async throws {
         let server = try await WatchedServer.start(arguments: ["--log-level", "trace"])
         let text = "text-that-nobody-logs"
@@ -33,7 +33,7 @@ import Testing
             try await refused.send(json: AuthenticateFrame(token: token))
             while case .text = await refused.next() {}
             await refused.close()
-            // A header of that length isn't one.
+            // A header can't be longer.
             guard token.utf8.count < 8000 else { continue }
             let byHeader = try await RawSocket.open(port: server.port, headers: ["Authorization: Bearer \(token)"])
             while case .text = await byHeader.next() {}
@@ -52,7 +52,7 @@ import Testing
         let log = server.log
         let secret = try String(contentsOf: server.directory.appending(path: "token-secret"), encoding: .utf8)
         let secrets = (good + bad + [secret.trimmingCharacters(in: .whitespacesAndNewlines), text]).flatMap { value in
-            // A part of a token is enough to be too much: its signature above all.
+            // Even a part of a token must not be logged, above all its signature.
             [value] + value.split(separator: ".").map(String.init).filter { $0.count > 20 }
         }
         #expect(secrets.filter { log.contains($0) } == [])
@@ -70,7 +70,7 @@ import Testing
         )
     }
 
-    @Test("a revoked token and a deactivated user are refused with a line and a count of their own, over both transports")
+    @Test("a revoked token and a deactivated user are each refused with their own line and count, over both transports")
     func accessRefused() async throws {
         let server = try await WatchedServer.start()
         let root = try await RawSocket.connect(port: server.port, token: try await server.token("root", role: .admin))
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    @Test("limits that are reached are counted, and have a line with the setting and with the user or address, one a second")
+    @Test("reached limits are counted, and get a line with the setting and the user or address, one a second")
     func limits() async throws {
         let server = try await WatchedServer.start(
             arguments: ["--unauthenticated-connections-per-address", "5", "--connections-per-user", "2"])
@@ -140,7 +140,7 @@ import Testing
             $0.contains(ofUser) && $0.contains(ofAddress)
         }
         for connection in connections { await connection.close() }
-        // Until the address has room again, the page is refused too.
+        // Until the address has capacity again, the page is refused too.
         let page = try await Polling.value {
             try await server.request("GET", "/metrics")
         } until: {
@@ -158,7 +158,7 @@ import Testing
         #expect((1...20).contains(addresses.count))
     }
 
-    @Test("a user whom only a token names by what no id can be stands in no line of a limit")
+    @Test("a user whom a token names by an invalid id is in no line about a limit")
     func invalidUser() {
         let lines = Mutex<[String]>([])
         let security = SecurityLog(
@@ -169,7 +169,7 @@ import Testing
     }
 
     @Test(
-        "each change of types, roles, tokens or users' access has a line, and so has a device that is signed out; nothing else has one"
+        "each change of types, roles, tokens or users' access and each device sign-out has a line; nothing else has one"
     )
     func administration() {
         let lines = Mutex<[String]>([])
@@ -186,7 +186,7 @@ import Testing
         #expect(lines.withLock { $0.sorted() } == logged.map { "operation=\($0) role=admin user=root" } + [signOut])
     }
 
-    @Test("a thousand refusals in a moment are a few lines, which tell how many were left out")
+    @Test("a thousand refusals at once make a few lines, which say how many were left out")
     func paced() {
         let now = Mutex<UInt64>(5_000_000_000)
         let pace = LogPace(now: { now.withLock { $0 } })
@@ -197,7 +197,7 @@ import Testing
         #expect(turns("one", 3).map(\.suffix) == [" (and 999 like it)"])
         now.withLock { $0 += 1_000_000_000 }
         #expect(turns("one", 1).map(\.leftOutCount) == [2])
-        // Names can't fill the memory: past so many kinds the others share one pace.
+        // Names can't fill the memory: beyond so many kinds the others share one pace.
         let others = (0..<10 * LogPace.kindsMax).flatMap { turns("kind \($0)", 1) }
         #expect(others.count <= LogPace.kindsMax + 1)
     }

@@ -4,11 +4,11 @@ import RoostServer
 import RoostTestSupport
 import Testing
 
-/// Tokens that commands make with a server's secret: they follow the server's rules, and what they are refused for is told as it is.
+/// Tokens that commands make with a server's secret: they follow the server's rules, and a refusal is reported with its actual reason.
 @Suite struct MintedTokenTests {
     private static let issuer = "https://login.example.com"
 
-    /// A server with rules of its own for tokens. Its configuration file has them too where commands are to know them.
+    /// A server with its own rules for tokens. Its configuration file has them too if commands should know them.
     private func server(writesFile: Bool) async throws -> TestServer {
         let server = try await TestServer(options: AppOptions(tokenLifetimeSecondsMax: 60)) {
             $0.tokenIssuer = Self.issuer
@@ -21,7 +21,7 @@ import Testing
         return server
     }
 
-    @Test("a token that a command makes has the issuer, the audience and the lifetime that the server's settings ask for")
+    @Test("a token that a command makes has the issuer, audience and lifetime required by the server's settings")
     func rules() async throws {
         let server = try await server(writesFile: true)
         let call = try await CommandRun.roost("call user.me --as ann", on: server)
@@ -39,7 +39,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a demo is filled whatever rules for tokens it is started with")
+    @Test("a demo is filled whatever its rules for tokens")
     func demo() async throws {
         let directory = TemporaryDirectory.make()
         let demo = try RunningCommand(
@@ -68,7 +68,7 @@ import Testing
     }
 
     @Test(
-        "a demo comes up as people left it: a deleted channel stays deleted, a removed member stays away, and nothing is said twice"
+        "a demo restarts as people left it: a deleted channel stays deleted, a removed member stays away, and no message is repeated"
     )
     func changedDemo() async throws {
         let directory = TemporaryDirectory.make()
@@ -88,7 +88,7 @@ import Testing
         #expect(texts.filter { $0.hasPrefix("Hello! ") }.count == 1)
     }
 
-    @Test("what a demo that was killed didn't come to is made up for by the next")
+    @Test("the next demo completes what a killed one didn't get to")
     func unfinishedDemo() async throws {
         let directory = TemporaryDirectory.make()
         try await asAnn(on: directory) { ann in
@@ -102,7 +102,7 @@ import Testing
     }
 
     @Test(
-        "a refusal of a claim names the setting that the command doesn't know of; only one of the signature blames the directory"
+        "a refused claim names the setting that the command doesn't know; only a refused signature blames the directory"
     )
     func refusals() async throws {
         let server = try await server(writesFile: false)
@@ -130,7 +130,7 @@ import Testing
             ])
 
         let other = try await TestServer()
-        // A chat and who follows tell it too, and once.
+        // A chat and `messages follow` report it too, and once.
         for words in ["call user.me --as ann", "chat team --as ann --plain", "messages follow team --as ann"] {
             let run = try await CommandRun.roost(
                 arguments: words.split(separator: " ").map(String.init),
@@ -147,7 +147,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("send --lines makes another token where its own has expired, and sends the line that was refused once more")
+    @Test("send --lines makes another token if its own has expired, and sends the refused line again")
     func expiredWhileSending() async throws {
         let directory = TemporaryDirectory.make()
         _ = try SecretFile(directory: directory).readOrMake()
@@ -158,7 +158,7 @@ import Testing
         let expired = #"""
             {"type":"urn:roost:error:token_expired","title":"Token Expired","status":401,"code":"token_expired","detail":"The token has expired."}
             """#
-        /// What a server is sent of three lines, and how the command ends, where some of its requests find the token expired.
+        /// Sends three lines, where some requests find the token expired; returns the requests' bodies and how the command ended.
         func send(
             expiredAt expiredRequests: Set<Int>, token: String? = nil
         ) async throws -> (run: CommandRun, bodies: [String]) {
@@ -180,7 +180,7 @@ import Testing
         #expect(mended.run.status == 0, "\(mended.run.errors)")
         try #require(mended.bodies.count == 4)
         #expect(mended.bodies[1].contains("two") && mended.bodies[1] == mended.bodies[2])
-        // Another token doesn't help, and of a given one there is no other.
+        // If another token doesn't help, or the token was given, the command gives up.
         let lasting = try await send(expiredAt: [1, 2, 3, 4])
         let given = try await send(expiredAt: [1, 2, 3, 4], token: "given")
         for (refused, count) in [(lasting, 2), (given, 1)] {
@@ -189,7 +189,7 @@ import Testing
         }
     }
 
-    @Test("a new user whose id looks like another's is refused for that, and not for the directory")
+    @Test("a new user whose id looks like another's is refused for that, not for the directory")
     func lookalike() async throws {
         let server = try await TestServer { $0.options.confusableNames = .refused }
         #expect(try await CommandRun.roost("call user.me --as ann", on: server).status == 0)

@@ -4,9 +4,9 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// The SDK's outbox against the real server: what is asked for offline.
+/// The SDK's outbox against the real server: changes made offline.
 @MainActor @Suite struct OfflineChangeTests {
-    @Test("SB-58 SB-59 SB-26 AM-45 what a user changes offline is shown at once, and is there on another device later")
+    @Test("SB-58 SB-59 SB-26 AM-45 offline changes are shown immediately, and reach another device later")
     func offline() async throws {
         let server = try await TestServer()
         let (ann, phone, laptop) = (chat("ann", at: server), chat("bob", at: server), chat("bob", at: server))
@@ -48,7 +48,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("AM-18 SB-20 what is refused is taken back and listed with its error, to be given up")
+    @Test("AM-18 SB-20 refused changes are rolled back, and listed with their errors until given up")
     func refused() async throws {
         let server = try await TestServer()
         let (ann, bob) = (chat("ann", at: server), chat("bob", at: server))
@@ -67,7 +67,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R08 I4 of two chats of one directory the one that connects later sends nothing that the other has given up")
+    @Test("R08 I4 if two chats share a directory, the one that connects later sends nothing that the other has given up")
     func givenUpByAnother() async throws {
         let server = try await TestServer()
         let folder = TemporaryDirectory.make()

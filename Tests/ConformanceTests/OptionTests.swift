@@ -4,9 +4,9 @@ import RoostServer
 import RoostTestSupport
 import Testing
 
-/// An operator's settings: options of the whole app, and channel types and roles of their own.
+/// An operator's settings: options of the whole app, and the operator's own channel types and roles.
 @Suite struct OptionTests {
-    @Test("SB-14 D-11 with the history option off, a new member sees what was written after")
+    @Test("SB-14 D-11 with the history option off, a new member sees only later messages")
     func history() async throws {
         let options = AppOptions(showsHistoryToNewMembers: false)
         let server = try await TestServer(options: options)
@@ -78,7 +78,7 @@ import Testing
          "roles": [{"role": "guide", "rank": 10, "permissions": ["member.remove"]}]}
         """
 
-    @Test("R03 R33 types and roles of a file hold from the start, and stay when the file has them no more")
+    @Test("R03 R33 types and roles of a file hold from the start, and stay when they are removed from the file")
     func fromFile() async throws {
         let file = try Self.file(Self.definitions)
         let server = try await TestServer { $0.channelTypes = file }
@@ -138,7 +138,7 @@ import Testing
             "limit of 50"),
     ]
 
-    @Test("R03 R33 a file that can't be used stops the start, names the entry and the field, and changes nothing", arguments: bad)
+    @Test("R03 R33 an unusable file prevents the start, is refused with the entry and field, and changes nothing", arguments: bad)
     func unusable(_ bad: UnusableFile) async throws {
         let file = try Self.file(bad.text)
         let directory = TemporaryDirectory.make()
@@ -154,7 +154,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R03 a file that isn't there stops the start")
+    @Test("R03 a missing file prevents the start")
     func missing() async throws {
         let error = await #expect(throws: Definitions.Unusable.self) {
             _ = try await TestServer { $0.channelTypes = URL(filePath: "/nowhere/types.json") }
@@ -166,7 +166,7 @@ import Testing
 
     // MARK: Who is online
 
-    @Test("R15 SB-63 a list of members, a search and one member tell who is online")
+    @Test("R15 SB-63 a list of members, a search and a single member show who is online")
     func online() async throws {
         let server = try await TestServer()
         let ann = try await server.socket("ann")

@@ -3,14 +3,14 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// Output that can't be written, and terminals that aren't there.
+/// Output that can't be written, and missing terminals.
 @Suite struct OutputTests {
     private func shell(_ command: String) async throws -> CommandRun {
         try await CommandRun.program(
             "/bin/bash", arguments: ["-c", command.replacing("roost ", with: "'\(ServerProcess.binary.path)' ")])
     }
 
-    @Test("a command whose output can't be written says so, and one whose reader is gone ends as other tools do")
+    @Test("a command whose output can't be written says so, and one whose reader has exited ends like other tools")
     func command() async throws {
         let server = try await TestServer()
         let token = "roost token ann --data '\(server.directory.path)'"
@@ -22,7 +22,7 @@ import Testing
         try await ann.call(CreateChannel(channel: "team"))
         let options = "--as ann --data '\(server.directory.path)' --url \(server.url.absoluteString)"
         for command in ["messages list team --limit 1", "chat team --plain"] {
-            // The reader is gone before the first line.
+            // The reader exits before the first line.
             let run = try await shell(
                 "(sleep 0.1; seq 1 50) | roost \(command) \(options) 2>/dev/null > >(exec true); echo ${PIPESTATUS[1]}")
             #expect(
@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(
-        "a server whose output can't be written goes on, and says so in its log",
+        "a server whose output can't be written continues, and says so in its log",
         arguments: [">/dev/full", ">&-", "> >(exec true)"])
     func server(redirection: String) async throws {
         let directory = TemporaryDirectory.make()
@@ -56,7 +56,7 @@ import Testing
         #expect(await ended.next(within: .seconds(30)) == 0)
     }
 
-    @Test("descriptors that are closed at the start aren't taken for others: a server without standard error serves")
+    @Test("descriptors closed at the start aren't taken for others: a server without standard error works")
     func closedErrors() async throws {
         let directory = TemporaryDirectory.make()
         let serving = try RunningCommand("serve --port 0 --drain-window 0.2 --data \(directory.path)", redirections: "<&- 2>&-")
@@ -65,7 +65,7 @@ import Testing
         #expect(try await serving.end().status == 0)
     }
 
-    @Test("a certificate that isn't trusted and a port without TLS are told as what they are")
+    @Test("an untrusted certificate and a port without TLS are reported as such")
     func secureConnections() async throws {
         let server = try await TestServer()
         let plain = try await CommandRun.roost(

@@ -8,10 +8,10 @@ import Testing
 
 @testable import RoostServer
 
-/// Who is present, for somebody who already knows of a change.
+/// Presence as read by a client that already knows of a change.
 @Suite("Presence over event loops")
 struct PresenceOrderTests {
-    @Test("ST-05 presence waits for an event loop that has yet to deliver what others have seen, and for no other")
+    @Test("ST-05 presence waits only for an event loop that has yet to deliver a change that others have seen")
     func laggingLoop() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
         let hub = try await Hub(group: group)

@@ -4,16 +4,16 @@ import RoostServer
 import RoostTestSupport
 import Testing
 
-/// Channels are found beside the writer, and watched in it: what happens between the two.
+/// Channels are found outside the writer and watched in it: what happens between the two.
 @Suite struct QueryAndWatchTests {
-    /// Holds up the writer of a server while something is asked of it, and lets it go on once as many operations wait for it.
+    /// Holds up a server's writer while calls are made, and releases it once that many operations are queued.
     private func holdingWriter<Value: Sendable>(
         of server: TestServer, until count: Int, _ ask: (_ queued: (Int) async throws -> Void) async throws -> Value
     ) async throws -> Value {
         let (isHeld, isFree) = (Mailbox<Bool>(), DispatchSemaphore(value: 0))
         async let held: Void = server.perform { _ in
             isHeld.put(true)
-            // One that fails never lets go.
+            // A failed test never releases it.
             _ = isFree.wait(timeout: .now() + 20)
         }
         guard await isHeld.next() == true else { throw Missed("the writer") }
@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(
-        "ST-09 I3 I4 a query that watches searches while the writer is busy, and what is written before its watch isn't missed nor told twice"
+        "ST-09 I3 I4 a query that watches searches while the writer is busy, and a write before its watch is neither missed nor sent twice"
     )
     func messageBetween() async throws {
         let server = try await TestServer()
@@ -55,7 +55,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("ST-09 I9 who is removed between the query and the watch neither gets the channel nor watches it")
+    @Test("ST-09 I9 a user removed between the query and the watch neither gets the channel nor watches it")
     func removedBetween() async throws {
         let server = try await TestServer()
         let (ann, bob) = (try await server.socket("ann"), try await server.socket("bob"))
@@ -78,7 +78,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("ST-09 what a query has found counts as held for its user until its turn is over")
+    @Test("ST-09 a query's results count towards its user's memory until its turn is over")
     func heldBytes() async throws {
         let server = try await TestServer()
         let ann = try await server.socket("ann")
@@ -98,7 +98,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("ST-09 a query that is refused before its turn is answered, and counted once as the operation that it is")
+    @Test("ST-09 a query refused before its turn is answered, and counted once under its own operation")
     func refusedQuery() async throws {
         let server = try await WatchedServer.start()
         let ann = try await server.socket("ann")
@@ -115,7 +115,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("ST-09 ST-10 a channel that is unwatched while the query is under way isn't watched after it")
+    @Test("ST-09 ST-10 a channel unwatched during the query isn't watched after it")
     func unwatchedMeanwhile() async throws {
         let server = try await TestServer()
         let (ann, bob) = (try await server.socket("ann"), try await server.socket("bob"))
@@ -132,7 +132,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("ST-09 I3 I4 whoever watches by a query while others send gets every message from there on, once")
+    @Test("ST-09 I3 I4 a client that watches by a query while others send gets every later message once")
     func manyMessages() async throws {
         let server = try await TestServer()
         let bob = try await server.socket("bob")
@@ -145,7 +145,7 @@ import Testing
     }
 
     @Test(
-        "ST-09 ST-10 a connection watches 2,000 channels at most; what it watches already, and what takes the place of another, it may"
+        "ST-09 ST-10 a connection watches 2,000 channels at most; repeats and replacements of watched channels are allowed"
     )
     func limit() async throws {
         let server = try await TestServer()
@@ -172,7 +172,7 @@ import Testing
         #expect(try await ann.call(WatchChannel(channel: "more", limit: 0)).watcherCount == 1)
         // Others have a count of their own.
         #expect(try await cid.call(WatchChannel(channel: "c7", limit: 0)).watcherCount == 1)
-        // Of two that are sent in one go the second begins when the first is answered, and is refused.
+        // Of two calls sent together the second begins when the first is answered, and is refused.
         try await ann.call(UnwatchChannel(channel: "more"))
         let both = try await ann.refusals(of: [WatchChannel(channel: "c7", limit: 0), WatchChannel(channel: "more", limit: 0)])
         #expect(both.map { $0?.code } == [nil, .limitExceeded])

@@ -3,9 +3,9 @@ import RoostServer
 import RoostTestSupport
 import Testing
 
-/// What happens when several do the same at the same moment.
+/// What happens when several users do the same thing at the same moment.
 @Suite struct RaceTests {
-    @Test("AM-25 SB-05 R04 of two who begin the same conversation at once both get the same one")
+    @Test("AM-25 SB-05 R04 two users who start the same conversation at once get the same one")
     func conversations() async throws {
         let server = try await TestServer()
         let ann = try await server.socket("ann")
@@ -23,7 +23,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("AM-36 R10 I23 of two who write metadata at once one wins whole, and of two who name a version only one writes")
+    @Test("AM-36 R10 I23 of two simultaneous metadata writes one wins entirely, and of two that name a version only one succeeds")
     func metadata() async throws {
         let server = try await TestServer()
         let ann = try await server.socket("ann")
@@ -48,7 +48,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R02 where look-alikes are refused, of many who take one name at once one gets it, and of channels one is made")
+    @Test("R02 where look-alikes are refused, only one of many simultaneous claims to a name succeeds, and one channel is made")
     func names() async throws {
         let server = try await TestServer { $0.options.confusableNames = .refused }
         var sockets: [RawSocket] = []
@@ -72,7 +72,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("SB-58 SB-59 R24 an edit and a deletion at once leave a deleted message, and the refusal of what came too late")
+    @Test("SB-58 SB-59 R24 a simultaneous edit and deletion leave a deleted message, and an edit that came too late is refused")
     func editsAndDeletions() async throws {
         let server = try await TestServer()
         let (phone, tablet) = (try await server.socket("ann"), try await server.socket("ann"))
@@ -92,7 +92,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("SB-60 I10 a reset among messages that are being sent conceals those before it and none after it, for the one who asked")
+    @Test("SB-60 I10 a reset while messages are being sent hides those before it and none after it, for its caller")
     func resetsAndSends() async throws {
         let server = try await TestServer()
         let (ann, bob) = (try await server.socket("ann"), try await server.socket("bob"))
@@ -110,7 +110,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("SB-01 R13 of many who join at once as many come in as there is room for, and the counter is what a recount gives")
+    @Test("SB-01 R13 of many simultaneous joins as many succeed as there is room for, and the counter matches a recount")
     func lastPlaces() async throws {
         let server = try await TestServer()
         let owner = try await server.socket("owner")
@@ -133,7 +133,7 @@ import Testing
     }
 }
 
-/// The code of a refusal; nil when the call went through.
+/// The code of a refusal; nil if the call succeeded.
 private func code(_ body: () async throws -> some Sendable) async -> RoostError.Code? {
     do {
         _ = try await body()

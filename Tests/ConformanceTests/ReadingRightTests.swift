@@ -3,22 +3,22 @@ import RoostServer
 import RoostTestSupport
 import Testing
 
-/// From the commit on that ends a right to read, nothing newer reaches the user, on any path (promise 6).
+/// From the commit that ends a right to read, nothing newer reaches the user on any path (promise 6).
 @Suite("Reading rights")
 struct ReadingRightTests {
-    /// A way in which somebody loses the right to read a channel.
+    /// A way in which a user loses the right to read a channel.
     struct Way: CustomTestStringConvertible, Sendable {
         let testDescription: String
-        /// The channel's type, and what differs from it before.
+        /// The channel's type, and the channel's own policy before the change.
         var type: ChannelType = .community
         var before: PolicyChanges?
-        /// What `bob` is in the app; whether he is a member, and with which role.
+        /// `bob`'s role in the app; whether he is a member, and with which role.
         var appRole = AppRole.user
         var isMember = true
         var role: ChannelRole?
-        /// Whether he stays a member, who gets positions; else he gets nothing.
+        /// Whether he stays a member, who still gets positions; otherwise he gets nothing.
         var remains: Bool
-        /// Whether only the next event shows it: what changed is a type or role of the whole app.
+        /// Whether only the next event applies it: a type or role of the whole app changed.
         var isLazy = false
         let end: @Sendable (_ channel: ChannelID, _ ann: RawSocket, _ root: RawSocket, _ bob: RawSocket) async throws -> Void
     }
@@ -143,7 +143,7 @@ struct ReadingRightTests {
         let secret = "secret of the room"
         let sender: RawSocket = way.testDescription == "an owner, who hands over" ? ann : root
         let sent = try await sender.call(SendMessage(channel: room, clientId: "1", text: secret))
-        // Where nobody reads, nobody edits either.
+        // A user who can't read can't edit either.
         _ = try? await sender.call(EditMessage(channel: room, message: sent.messageId, text: secret + "!"))
         if let own { _ = try? await root.call(EditMessage(channel: room, message: own.messageId, text: secret)) }
         let seq = try await ann.call(GetChannel(channel: room)).channel.counters.seq
@@ -152,7 +152,7 @@ struct ReadingRightTests {
         #expect(!heard.contains { $0.contains(secret) })
         #expect(!heard.contains { $0.contains(#""watching":true"#) })
         if way.remains {
-            // The stream goes on without a hole.
+            // The stream continues without a gap.
             for frames in heard { #expect(frames.contains(#""stream":"channel:room","seq":\#(seq)"#)) }
             #expect(!heard.contains { $0.contains(#""event":"message.new","stream":"channel:room","seq":\#(sent.seq),"actor""#) })
         } else {
@@ -162,7 +162,7 @@ struct ReadingRightTests {
         try await server.stop()
     }
 
-    /// The paths that are asked.
+    /// Checks every path that could return the message.
     private func holdsBack(
         _ secret: String, from phone: RawSocket, _ laptop: RawSocket, in room: ChannelID, after position: Seq, own: Message?,
         _ way: Way
@@ -193,12 +193,12 @@ struct ReadingRightTests {
             #expect(answers[2].contains(#""result""#) && !answers[2].contains(#""messages""#))
             #expect(answers[7].contains(#""lastMessage""#) == false)
         }
-        // A later connection is no other way in.
+        // A later connection gets nothing either.
         _ = laptop
     }
 
     @Test(
-        "ST-05 AM-46 a definition that takes the right to read ends watching and reading by itself, without an event of the channel",
+        "ST-05 AM-46 a definition that removes the right to read ends watching and reading by itself, without an event in the channel",
         arguments: ways.filter(\.isLazy))
     func endsByDefinition(way: Way) async throws {
         let server = try await TestServer()
@@ -226,7 +226,7 @@ struct ReadingRightTests {
         if way.isMember, !heard.contains(#""readingEnded""#) { heard += try await bob.frames(until: #""readingEnded""#) }
         #expect(heard.contains(#"{"unwatched":{"channel":"room"}}"#))
         #expect(heard.contains(#"{"readingEnded":{"channel":"room"}}"#) == way.isMember)
-        // Of the other channel nothing ends, and there was no event.
+        // Nothing ends for the other channel, and there was no event.
         #expect(!heard.contains("other") && !heard.contains(#""seq""#))
         #expect(try await root.call(WatchChannel(channel: "room")).watcherCount == 1)
         #expect(try await root.call(GetChannel(channel: "room")).channel.counters.seq == seq)
@@ -234,7 +234,7 @@ struct ReadingRightTests {
         try await server.stop()
     }
 
-    @Test("ST-05 ST-10 a watcher who loses the right to watch is told, and no longer counts as a watcher")
+    @Test("ST-05 ST-10 a watcher who loses the right to watch is notified, and no longer counts as a watcher")
     func unwatched() async throws {
         let server = try await TestServer()
         let ann = try await server.socket("ann")
@@ -256,7 +256,7 @@ struct ReadingRightTests {
         try await server.stop()
     }
 
-    @Test("ST-05 I9 whoever may watch and not read goes on watching, with signals and without messages, until they may not watch")
+    @Test("ST-05 I9 a user who may watch but not read keeps watching, with signals and without messages, until they may not watch")
     func watchesWithoutReading() async throws {
         let server = try await TestServer()
         let ann = try await server.socket("ann")
@@ -269,7 +269,7 @@ struct ReadingRightTests {
         try await root.call(SetMemberRole(channel: "room", users: ["gus"], role: "guide"))
         try await gus.call(WatchChannel(channel: "room"))
         _ = try await gus.frames()
-        // The readers are the same, and then others.
+        // First the readers are the same, then they change.
         try await ann.call(SendMessage(channel: "room", clientId: "1", text: "secret of the room"))
         try await root.call(PutRole(role: "reader", rank: 1, permissions: [.historyRead]))
         try await ann.call(SendMessage(channel: "room", clientId: "2", text: "secret of the room"))
@@ -285,7 +285,7 @@ struct ReadingRightTests {
         try await server.stop()
     }
 
-    @Test("R23 I1 a member who may read again gets what comes then, after positions without a hole")
+    @Test("R23 I1 a member who may read again gets later messages, after positions without a gap")
     func comesBack() async throws {
         let server = try await TestServer()
         let ann = try await server.socket("ann")
@@ -293,7 +293,7 @@ struct ReadingRightTests {
         try await ann.call(CreateChannel(channel: "room", users: ["bob"]))
         try await ann.call(Self.policy("room", PolicyChanges(read: .owners)))
         try await ann.call(SendMessage(channel: "room", clientId: "1", text: "hidden"))
-        // Others connect and join meanwhile, and get positions alike.
+        // Users who connect and join meanwhile get positions too.
         let tablet = try await server.socket("bob")
         let eve = try await server.socket("eve")
         try await eve.call(JoinChannel(channel: "room"))
@@ -317,7 +317,7 @@ struct ReadingRightTests {
 }
 
 extension RawSocket {
-    /// The text of all frames that have come by now, or that come until one holds a text. The answer that ends them is left out.
+    /// The text of all frames received by now, or until one contains a text. The answer that ends them is left out.
     fileprivate func frames(until text: String? = nil) async throws -> String {
         let number = text == nil ? try await post(GetMe()) : 0
         var frames = events.map { event in

@@ -21,7 +21,7 @@ struct ReadsAtOnceTests {
             destination: .waiting { answered((try? $0.get()) ?? []) })
     }
 
-    /// An engine on the database that the tests run on, and what it has answered.
+    /// An engine on the tests' database, and its answers.
     private struct World {
         let engine: Engine
         let group: MultiThreadedEventLoopGroup
@@ -48,7 +48,7 @@ struct ReadsAtOnceTests {
     }
 
     @Test(
-        "a brief read is answered on the thread that submits it, unless others wait for the threads that read",
+        "a brief read is answered on the thread that submits it, unless others are queued for the reading threads",
         .enabled(if: TestDatabase.Engine.chosen == .sqlite))
     func onTheLoop() async throws {
         let files = try TestDatabase()
@@ -61,7 +61,7 @@ struct ReadsAtOnceTests {
         if first == .ranAtOnce { #expect(answers.list == ["7"]) }
         try await eventually("the first answer") { answers.list.count == 1 }
 
-        // Both threads are held up, and another read waits for one.
+        // Both threads are held up, and another read is queued.
         let isFree = DispatchSemaphore(value: 0)
         let held = Atomic<Int>(0)
         for _ in 0..<2 {
@@ -85,7 +85,7 @@ struct ReadsAtOnceTests {
         try await world.end()
     }
 
-    @Test("a read that would have to wait is begun anew by a thread, and leaves nothing behind")
+    @Test("a read that would have to wait starts over on a thread, and leaves nothing behind")
     func anew() async throws {
         let files = try TestDatabase()
         let world = try await World(Waiting(own: try files.open()))
@@ -96,7 +96,7 @@ struct ReadsAtOnceTests {
         try await world.end()
     }
 
-    /// A database whose reads find out only at their end that they would have had to wait.
+    /// A database whose reads learn only at their end that they would have had to wait.
     private struct Waiting: RoostDatabase.Database {
         let own: any RoostDatabase.Database
 
@@ -112,7 +112,7 @@ struct ReadsAtOnceTests {
 
     // MARK: On sockets
 
-    /// A database whose brief reads take a while, and never wait. It notes those that an event loop runs.
+    /// A database whose brief reads take a while and never wait. It records those that an event loop runs.
     private final class Noting: RoostDatabase.Database {
         struct Span: Sendable {
             let start: NIODeadline
@@ -141,14 +141,14 @@ struct ReadsAtOnceTests {
         }
     }
 
-    /// Without the end of a turn a loop would read no more once three of these reads have filled its first.
-    @Test("a loop runs the one call of a socket itself, in each of its turns anew")
+    /// If a turn never ended, a loop would read no more once three of these reads had used up its first.
+    @Test("a loop runs a socket's only call itself, again in each of its turns")
     func eachTurn() async throws {
         let files = try TestDatabase()
         let database = Noting(try files.open(), lasting: .microseconds(100))
         let sockets = try await SocketLoop(database)
         let ann = try await sockets.socket("ann")
-        // On a machine with much to do several of them may take long, and the loop runs none for a while.
+        // On a busy machine several of them may take long, and the loop then runs none for a while.
         try await eventually("many reads on the loop") {
             try await ann.call(GetMe())
             return database.spans.count >= 12
@@ -156,7 +156,7 @@ struct ReadsAtOnceTests {
         try await sockets.end(closing: ann)
     }
 
-    @Test("calls of a socket that come together are all left to the threads that read, which run two at a time")
+    @Test("calls of a socket that arrive together are all left to the reading threads, which run two at a time")
     func together() async throws {
         let files = try TestDatabase()
         let database = Noting(try files.open(), lasting: .zero)
@@ -165,7 +165,7 @@ struct ReadsAtOnceTests {
         let refusals = try await ann.refusals(of: Array(repeating: GetMe(), count: 8))
         #expect(refusals.count == 8 && refusals.allSatisfy { $0 == nil })
         #expect(database.spans.isEmpty)
-        // One that comes alone isn't.
+        // One that arrives alone isn't.
         try await eventually("a read on the loop") {
             try await ann.call(GetMe())
             return !database.spans.isEmpty
@@ -174,7 +174,7 @@ struct ReadsAtOnceTests {
     }
 
     @Test(
-        "reads that take long take a loop a twentieth of its time, and five milliseconds at a time beyond that: the threads answer meanwhile"
+        "long reads take up a twentieth of a loop's time, and five milliseconds at a time beyond that; meanwhile the threads answer"
     )
     func pause() async throws {
         let files = try TestDatabase()
@@ -196,7 +196,7 @@ struct ReadsAtOnceTests {
         try await sockets.end(closing: ann)
     }
 
-    @Test("brief are single rows and pages of history without a filter")
+    @Test("brief reads are single rows and pages of history without a filter")
     func brief() {
         #expect(GetMe().isBrief && GetUser(user: "ann").isBrief && GetChannel(channel: "general").isBrief)
         #expect(GetUnread(channel: "general").isBrief && GetMessage(channel: "general", message: MessageID(rawValue: 1)).isBrief)

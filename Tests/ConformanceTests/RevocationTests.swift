@@ -4,9 +4,9 @@ import RoostServer
 import RoostTestSupport
 import Testing
 
-/// Users and tokens that were good and aren't any more, over both transports.
+/// Users and tokens that are no longer valid, over both transports.
 @Suite struct RevocationTests {
-    /// Returns what a socket gets until it is closed: the events, and the code.
+    /// Returns what a socket receives until it is closed: the events, the code and the reason.
     private static func end(of socket: RawSocket) async throws -> (events: [String], code: UInt16, reason: String) {
         var events: [String] = []
         while true {
@@ -35,25 +35,25 @@ import Testing
         return (server, admin, ann)
     }
 
-    @Test("deactivating a user closes their sockets within seconds with a code of its own, and nothing newer reaches them")
+    @Test("deactivating a user closes their sockets within seconds with its own code, and nothing newer reaches them")
     func deactivation() async throws {
         let (server, admin, ann) = try await Self.server()
         let token = try await server.token("bob")
         let bob = try await RawSocket.connect(port: server.port, token: token)
         let started = ContinuousClock.now
         try await admin.call(DeactivateUser(user: "bob"))
-        // Committed after it, and so not for bob any more.
+        // Committed after it, and so no longer for bob.
         try await ann.call(SendMessage(channel: "general", clientId: "1", text: "after"))
         let (frames, code, reason) = try await Self.end(of: bob)
         #expect(frames == [Self.deactivated] && code == CloseCode.userDeactivated.rawValue && reason == "user_deactivated")
         let took = ContinuousClock.now - started
         print("revocation to closed socket, one server: \(took)")
-        // The promise is a second; a machine that is busy with other tests is given much more. By themselves sockets would stay.
+        // The promise is a second; a machine busy with other tests is given much more. Otherwise sockets would stay open.
         #expect(took < .seconds(20))
 
         let refusal = try await server.request("GET", "/v1/me", token: token)
         #expect([String(refusal.status), refusal.code] == ["403", "user_deactivated"])
-        // With any other token too, and by the header of the upgrade as by a frame.
+        // The same with any other token, by the upgrade's header and by a frame.
         for headers in [["Authorization: Bearer \(try await server.token("bob", role: .admin))"], []] {
             let socket = try await RawSocket.open(port: server.port, headers: headers)
             if headers.isEmpty { try await socket.send(json: AuthenticateFrame(token: token)) }
@@ -71,7 +71,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("revoking a user's tokens closes the sockets that hold them, and those of newer tokens stay")
+    @Test("revoking a user's tokens closes their sockets, and sockets with newer tokens stay")
     func userTokens() async throws {
         let (server, admin, ann) = try await Self.server()
         let old = try await server.token("bob")
@@ -82,7 +82,7 @@ import Testing
         let refusal = try await server.request("GET", "/v1/me", token: old)
         #expect([String(refusal.status), refusal.code] == ["401", "token_revoked"])
         #expect(refusal.headers["www-authenticate"] != nil)
-        // A token that is made now is newer, by the millisecond.
+        // A token made now is newer, by a millisecond.
         let new = try await RawSocket.connect(port: server.port, token: try await server.token("bob"))
         #expect(try await admin.call(RevokeUserTokens(user: "bob", before: revocation.before)) == revocation)
         #expect(try await new.call(GetMe()).userId == "bob")
@@ -97,12 +97,12 @@ import Testing
     }
 
     @Test(
-        "tokens are revoked ahead of now: one issued before that moment is refused and its socket closed, one issued at it is taken"
+        "tokens can be revoked as of a future moment: one issued before it is refused and its socket closed, one issued at it is accepted"
     )
     func aheadOfNow() async throws {
         let (server, admin, ann) = try await Self.server()
         let forge = try TokenForge(secret: try SecretFile(directory: server.directory).read())
-        // Of an issuer whose clock is ahead, by less than the minute that is allowed.
+        // From an issuer whose clock is ahead by less than the allowed minute.
         func token(_ seconds: String) -> String {
             forge.own(
                 #"{"alg":"HS256"}"#, #"{"sub":"bob","exp":\#(Int(forge.now) + 600),"iat":\#(Int(forge.now) + 40)\#(seconds)}"#)
@@ -118,7 +118,7 @@ import Testing
         #expect(frames == [Self.revoked] && code == CloseCode.tokenRevoked.rawValue)
         #expect(try await open.call(GetMe()).userId == "bob")
 
-        // One that the server's own clock gives now is older too.
+        // A token issued now by the server's own clock is older too.
         for (token, expected) in [
             (try await server.token("bob"), "token_revoked"), (older, "token_revoked"), (exact, nil), (newer, nil),
         ] {
@@ -136,7 +136,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("revoking one token by its id closes its sockets alone, after a restart too, for admins' tokens as well")
+    @Test("revoking one token by its id closes only its sockets, also after a restart and for admins' tokens")
     func oneToken() async throws {
         let (server, admin, ann) = try await Self.server()
         let forge = try TokenForge(secret: try SecretFile(directory: server.directory).read())
@@ -145,7 +145,7 @@ import Testing
         let (one, two) = try await (
             RawSocket.connect(port: server.port, token: token), RawSocket.connect(port: server.port, token: other)
         )
-        // By its own holder: the answer comes before the end.
+        // By its own holder: the answer precedes the close.
         _ = try await one.call(RevokeToken(tokenId: "t1"))
         let (frames, code, _) = try await Self.end(of: one)
         #expect(frames == [Self.revoked] && code == CloseCode.tokenRevoked.rawValue)
@@ -159,7 +159,7 @@ import Testing
         try await restarted.stop()
     }
 
-    @Test("of operations and a deactivation that race, none is committed after it", arguments: 1...5)
+    @Test("of operations that race with a deactivation, none is committed after it", arguments: 1...5)
     func race(round: Int) async throws {
         let (server, admin, ann) = try await Self.server()
         let bob = try await server.socket("bob")
@@ -172,20 +172,20 @@ import Testing
         #expect(code == CloseCode.userDeactivated.rawValue)
         let replies = frames.filter { $0.hasPrefix(#"{"reply""#) }
         let acknowledged = replies.count { $0.contains(#""result""#) }
-        // Everything that was refused was so because of it, and what was answered well is there: nothing else is.
+        // Every refusal is due to the deactivation, and exactly the operations that succeeded are stored.
         #expect(replies.allSatisfy { $0.contains(#""result""#) || $0.contains("user_deactivated") })
         let late = frames.drop { !$0.contains("user_deactivated") }
         #expect(late.filter { $0.contains(#""result""#) } == [])
         let stored = try await ann.call(ListMessages(channel: "general", limit: 100)).messages.count
         #expect(stored >= acknowledged)
-        // Nothing came after: the count stays when bob's frames have all been read.
+        // Nothing came later: the count is the same once all of bob's frames have been read.
         _ = try await admin.call(GetMe())
         #expect(try await ann.call(ListMessages(channel: "general", limit: 100)).messages.count == stored)
         for socket in [admin, ann] { await socket.close() }
         try await server.stop()
     }
 
-    @Test("a token revoked while sockets connect with it lets none of them stay", arguments: 1...5)
+    @Test("if a token is revoked while sockets connect with it, none of them stays", arguments: 1...5)
     func whileConnecting(round: Int) async throws {
         let (server, admin, ann) = try await Self.server()
         let token = try await server.token("cat")
@@ -204,7 +204,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a user who is deactivated while resuming is closed, and the operator gets in again with roost token")
+    @Test("a user deactivated while resuming is disconnected, and the operator regains access with roost token")
     func whileResuming() async throws {
         let (server, admin, ann) = try await Self.server()
         let bob = try await server.socket("bob")
@@ -213,7 +213,7 @@ import Testing
         for _ in 0..<10 { _ = try? await bob.post(Resume(after: 0, channels: ["general": 0])) }
         #expect(try await Self.end(of: bob).code == CloseCode.userDeactivated.rawValue)
 
-        // An admin may shut themselves out; with the secret one can make another admin's token.
+        // An admin may lock themselves out; with the secret, the operator can make another admin's token.
         _ = try await admin.call(DeactivateUser(user: "root"))
         #expect(try await Self.end(of: admin).code == CloseCode.userDeactivated.rawValue)
         let run = try await CommandRun.roost("token second --role admin", on: server)

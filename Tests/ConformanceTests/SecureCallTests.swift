@@ -5,10 +5,10 @@ import Testing
 
 @testable import RoostCommand
 
-/// The calls of the command line over TLS, as `roost call` makes them: what ``SecureConnectionTests`` shows of the SDK.
+/// The command line's calls over TLS, as `roost call` makes them: the counterpart of the SDK's ``SecureConnectionTests``.
 @Suite struct SecureCallTests {
     @Test(
-        "a call sends nothing to a server whose certificate isn't trusted or is for another host, and says which of the two it is",
+        "a call sends nothing to a server whose certificate is untrusted or for another host, and says which of the two it is",
         arguments: UntrustedServer.all)
     func untrusted(server: UntrustedServer) async throws {
         let real = try await TestServer.shared()
@@ -30,7 +30,7 @@ import Testing
         await proxy.stop()
     }
 
-    @Test("a call is answered by a server whose certificate is trusted and for the host", arguments: TrustedServer.all)
+    @Test("a server whose certificate is trusted and for the host answers a call", arguments: TrustedServer.all)
     func trusted(server: TrustedServer) async throws {
         let real = try await TestServer.shared()
         let proxy = try await TLSProxy.start(server.certificate, target: real.port)

@@ -5,16 +5,16 @@ import Testing
 
 @testable import Roost
 
-/// The SDK's connections over TLS. Whoever is between a client and its server can answer with a certificate of their own, and is sent nothing.
+/// The SDK's connections over TLS. An attacker between a client and its server, who answers with their own certificate, is sent nothing.
 @Suite struct SecureConnectionTests {
     @Test(
-        "a client sends nothing to a server whose certificate isn't trusted or is for another host, and says which of the two it is",
+        "a client sends nothing to a server whose certificate is untrusted or for another host, and says which of the two it is",
         arguments: UntrustedServer.all)
     func untrusted(server: UntrustedServer) async throws {
         let proxy = try await TLSProxy.start(server.certificate, target: try await TestServer.shared().port)
         let transport = WebSocketTransport(trusting: try server.trusted.map { try $0.parsed })
         let url = try #require(URL(string: "https://\(server.host):\(proxy.port)"))
-        // It would go out, and the connection would end, if there were one.
+        // If there were a connection, this would be sent, and the connection would end.
         let (commands, outgoing) = AsyncStream.makeStream(of: TransportCommand.self)
         outgoing.yield(.message(Array("a token".utf8)))
         outgoing.finish()

@@ -5,7 +5,7 @@ import RoostServer
 import RoostTestSupport
 import Testing
 
-/// The server around the operations: health, description, stopping, the lock on the data directory.
+/// The server around the operations: health, description, shutdown, the lock on the data directory.
 @Suite struct ServiceTests {
     @Test("I21 every refusal over HTTP is a problem document, malformed requests included")
     func problems() async throws {
@@ -36,7 +36,7 @@ import Testing
     @Test("the server's threads have names that top, ps and perf show")
     func threadNames() async throws {
         let server = try await WatchedServer.start()
-        // A backup has a thread for as long as it takes.
+        // A backup has a thread while it runs.
         let backups = Task {
             while !Task.isCancelled {
                 let answer = try await ControlSocket.ask(
@@ -48,7 +48,7 @@ import Testing
             "roost-lane-1", "roost-reader-1", "roost-reader-2", "roost-signals", "roost-copier", "roost-effects", "roost-memory",
             "roost-control",
         ])
-        // A thread takes its name once it runs.
+        // A thread gets its name once it runs.
         try? await eventually("all threads") {
             missing.subtract(try server.process.threadNames())
             return missing.isEmpty
@@ -86,7 +86,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("AM-13 the ids that a server makes for channels have ends that nobody can know beforehand")
+    @Test("AM-13 the ids that a server makes for channels have unpredictable endings")
     func unknownIDs() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann")
@@ -99,14 +99,14 @@ import Testing
         try await server.stop()
     }
 
-    @Test("the front page, the API description, health and metrics answer")
+    @Test("the front page, the API description, health and metrics are served")
     func service() async throws {
         let server = try await TestServer()
         let page = try await server.request("GET", "/")
-        // Not "joins a conversation", which is the type of channel that nobody joins.
+        // Not "joins a conversation": conversations can't be joined.
         #expect(page.body.contains("<code>roost chat general --as ann</code> opens a\nchannel."))
         #expect(page.headers["content-type"] == "text/html; charset=utf-8" && page.body.contains("/openapi.json"))
-        // It is for dark screens too, and has an icon, so that none is asked for.
+        // It supports dark mode too, and has an icon, so browsers request none.
         #expect(page.body.contains("color-scheme: light dark") && page.body.contains(#"<link rel="icon" href="data:,">"#))
         let description = try await server.request("GET", "/openapi.json").decoded(JSONValue.self)
         guard case .object(let paths) = description["paths"] else { throw Missed("paths") }
@@ -124,7 +124,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("the front page runs no script, and every text answer is taken for nothing else")
+    @Test("the front page runs no script, and no text answer can be taken for another type")
     func pageHeaders() async throws {
         let server = try await TestServer()
         for path in ["/", "/livez", "/readyz", "/metrics"] {
@@ -136,7 +136,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a stopping server sends its sockets away with a time to come back, and keeps what it acknowledged")
+    @Test("a stopping server closes its sockets with a time to reconnect, and keeps what it acknowledged")
     func drains() async throws {
         let server = try await TestServer()
         let socket = try await server.socket("ann")
@@ -155,7 +155,7 @@ import Testing
         try await again.stop()
     }
 
-    @Test("a first start that can't listen says why, and leaves no data directory")
+    @Test("a first start that can't listen is refused with the reason, and leaves no data directory")
     func addressInUse() async throws {
         let server = try await TestServer()
         let data = TemporaryDirectory.make()
@@ -165,7 +165,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a data directory that can't be made is refused with the system's words")
+    @Test("a data directory that can't be made is refused with the system's error")
     func directoryInTheWay() async throws {
         let place = TemporaryDirectory.make()
         try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
@@ -178,7 +178,7 @@ import Testing
     }
 
     @Test(
-        "a database or a bus that isn't understood is refused with what it has to be, and nothing repeats the secret in it",
+        "an invalid database or bus URL is refused with what it has to be, and its secret isn't repeated",
         arguments: [
             ("DATABASE", "ann:s3cret@localhost/roost", "database must be sqlite or like postgres://user@host/name"),
             ("DATABASE", "mysql://ann:s3cret@localhost/roost", "database must be sqlite or like postgres://user@host/name"),

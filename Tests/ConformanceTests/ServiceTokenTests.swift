@@ -33,7 +33,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("SB-12 a user in whose name a backend acts exists from then on, whatever the id's letters")
+    @Test("SB-12 a user in whose name a backend acts exists from then on, whatever characters the id has")
     func admitted() async throws {
         let server = try await TestServer()
         let service = try await server.token("backend", role: .service)
@@ -44,7 +44,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("SB-12 only a service acts in another's name, and only in one that can be", arguments: AppRole.allCases)
+    @Test("SB-12 only a service acts in another's name, and only in a valid one", arguments: AppRole.allCases)
     func actingAs(_ role: AppRole) async throws {
         let server = try await TestServer()
         let token = try await server.token("someone", role: role)
@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test(
-        "SB-12 I21 a header of an operation opens no socket, and is refused by its name",
+        "SB-12 I21 an operation's header is refused by its name on a request for a socket",
         arguments: ["Roost-Act-As: ann", "Idempotency-Key: 0192f3a0-5c1e-7d3b-9a4f-6e2b8c0d1e2f", #"If-Match: "7""#])
     func openingSocket(_ header: String) async throws {
         let server = try await TestServer()
@@ -82,7 +82,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("SB-12 R41 the header Idempotency-Key does what the field does, in quotes or bare")
+    @Test("SB-12 R41 the header Idempotency-Key works like the field, quoted or bare")
     func idempotencyKey() async throws {
         let server = try await TestServer()
         let token = try await server.token("backend", role: .service)
@@ -113,7 +113,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("SB-12 I21 a header that an operation doesn't take is refused, not passed over")
+    @Test("SB-12 I21 a header that an operation doesn't take is refused, not ignored")
     func refusedHeaders() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann")
@@ -135,7 +135,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("AM-36 R10 If-Match writes metadata only over the version that it names")
+    @Test("AM-36 R10 with If-Match, metadata replaces only the named version")
     func ifMatch() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann")

@@ -14,21 +14,21 @@ struct SharedWriteTests {
         return Committed(notices: [.event(event, .user("ann"))], answer: .waiting {})
     }
 
-    /// Delivers commits one after another, each in a turn of its own of the loop, which it is called on.
+    /// Delivers commits one after another, each in its own turn of the loop. Called on the loop.
     private static func deliver(_ commits: ArraySlice<Committed>, through hub: Hub, on loop: any EventLoop) {
         guard let commit = commits.first else { return }
         hub.deliver([commit])
-        // Behind the delivery, and then behind the end of its turn.
+        // Once after the delivery, and once after the end of its turn.
         loop.execute { loop.execute { Self.deliver(commits.dropFirst(), through: hub, on: loop) } }
     }
 
-    @Test("an idle socket is written to at once, and what commits bring within the next millisecond goes out in one more write")
+    @Test("an idle socket is written to immediately, and events of the next millisecond share one more write")
     func commits() async throws {
         let files = try TestDatabase()
         let sockets = try await SocketLoop(try files.open())
         let ann = try await sockets.socket("ann")
         let (hub, loop) = (sockets.hub, sockets.loop)
-        // A loop that is interrupted for longer than events wait for one another writes more often, and a socket that was written to just now isn't idle.
+        // A loop that is interrupted for longer than events are held back writes more often, and a socket that was just written to isn't idle.
         try await eventually("two writes of three commits") {
             let before = try await hub.counts().writes
             loop.execute { Self.deliver([Self.committed(1), Self.committed(2), Self.committed(3)], through: hub, on: loop) }

@@ -7,7 +7,7 @@ import Testing
 
 /// Names beside messages, with the SDK against the real server.
 @MainActor @Suite struct ShownNameTests {
-    @Test("AM-30 the name of who sent a message comes with pages and after events, and is there offline")
+    @Test("AM-30 the name of a message's sender arrives with pages and after events, and is available offline")
     func names() async throws {
         let server = try await TestServer()
         let folder = TemporaryDirectory.make()
@@ -27,7 +27,7 @@ import Testing
         try await general.sendConfirmed(MessageDraft(text: "hello"))
         try await wait("the own name") { messages.items.map(\.sender.name) == ["Bob", "Ann"] }
 
-        // A rename is told at once, and what comes after it has the new name too.
+        // A rename is sent immediately, and later messages have the new name too.
         try await bob.updateMe(displayName: "Robert")
         try await wait("the new name, live") {
             messages.items.map(\.sender.name) == ["Robert", "Ann"] && channels.items.first?.lastSender?.name == "Ann"
@@ -47,7 +47,7 @@ import Testing
         #expect(user.user.avatarFileId == "bob.png")
     }
 
-    @Test("SB-61 SB-62 R39 a new name is shown everywhere at once and after any absence, without a page that names the user")
+    @Test("SB-61 SB-62 R39 a new name is shown everywhere immediately and after any absence, without a page that names the user")
     func everywhere() async throws {
         let server = try await TestServer()
         let (ann, bob) = (chat("ann", at: server), chat("bob", at: server))
@@ -78,7 +78,7 @@ import Testing
             try await bob.updateMe(displayName: "Bob")
             try await wait("the new name everywhere") { names() == all("Bob") && typing.users.map(\.name) == ["Bob"] }
         }
-        // Two names within a moment: the last one comes too.
+        // Two names in quick succession: the last one arrives too.
         try await bob.updateMe(displayName: "Bobby")
         try await bob.updateMe(displayName: "Rob", avatarFileId: "rob.png")
         try await wait("the last of two names") { names() == all("Rob") && messages.items.last?.sender.avatarFileId == "rob.png" }
@@ -96,7 +96,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("SB-61 X-37 whoever is invisible hears of new names too, also where nobody else looks")
+    @Test("SB-61 X-37 invisible users are notified of new names too, even if nobody else looks")
     func invisible() async throws {
         let server = try await TestServer()
         let (ann, bob) = (try await server.socket("ann"), try await server.socket("bob"))
@@ -113,7 +113,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("an event has no users, and a page and a resume have those whom they name, each once")
+    @Test("an event has no users; a page and a resume have each user they name once")
     func bytes() async throws {
         let server = try await TestServer()
         let (ann, bob) = (try await server.socket("ann"), try await server.socket("bob"))

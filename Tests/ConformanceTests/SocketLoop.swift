@@ -9,8 +9,8 @@ import RoostTestSupport
 
 @testable import RoostServer
 
-/// Sockets on one event loop, with the server's own hub and engine behind them, over a database that a test makes. They take frames from the first byte on,
-/// without HTTP before them.
+/// Sockets on one event loop, with the server's own hub and engine behind them and a database from the test. They take frames from the first byte on,
+/// without an HTTP upgrade.
 struct SocketLoop {
     let hub: Hub
     let loop: any EventLoop
@@ -56,7 +56,7 @@ struct SocketLoop {
         return try await .connectWithoutUpgrade(port: port, token: try await keys.sign(claims))
     }
 
-    /// Ends everything, as a server does: once its clients are gone.
+    /// Shuts everything down as a server does: once its clients are gone.
     func end(closing clients: RawSocket...) async throws {
         for client in clients { await client.close() }
         await hub.waitUntilEmpty(atMost: .seconds(20))

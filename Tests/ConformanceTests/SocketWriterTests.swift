@@ -6,7 +6,7 @@ import Testing
 
 @testable import RoostServer
 
-/// Bytes that go past a connection's channel while it is idle, and through it while its client is slow.
+/// Bytes that bypass a connection's channel while it is idle, and go through it while its client is slow.
 @Suite struct SocketWriterTests {
     /// Which way each chunk took.
     private enum Way: Equatable { case past, through }
@@ -32,7 +32,7 @@ import Testing
         private func writeNext(_ context: ChannelHandlerContext) {
             guard number < count else { return }
             var bytes: UnflushedBytes?
-            // Several pieces at a time, and at times more than one call of the kernel takes.
+            // Several buffers at a time, sometimes more than one system call takes.
             turn += 1
             for _ in 0..<min(count - number, [1, 2, 100][turn % 3]) {
                 bytes.append(ByteBuffer(bytes: SocketWriterTests.chunk(number)))
@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test(
-        "I1 I5 no byte is lost or overtaken when a client stops reading and goes on, and an idle socket is written to directly again"
+        "I1 I5 no byte is lost or overtaken when a client pauses reading and resumes, and an idle socket is written to directly again"
     )
     func order() async throws {
         let (ways, received) = (NIOLockedValueBox<[Way]>([]), NIOLockedValueBox<[UInt8]>([]))
@@ -100,7 +100,7 @@ import Testing
         try await server.close()
     }
 
-    /// Writes one piece, a few, and more than one call takes, and then to a connection that is closed.
+    /// Writes one buffer, a few, and more than one call takes, and then to a closed connection.
     private final class Counting: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
         private var writer = SocketWriter()
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test("Each call of the kernel counts as a write: one for a piece or several, more for many")
+    @Test("Each system call counts as a write: one for one or several buffers, more for many")
     func calls() async throws {
         let counts = NIOLockedValueBox<[Int64]>([])
         let server = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
@@ -158,7 +158,7 @@ import Testing
         }
     }
 
-    @Test("A connection that is closed is written to no more: its descriptor may be another's by then")
+    @Test("A closed connection isn't written to: its descriptor may be another's by then")
     func closed() async throws {
         let rests = NIOLockedValueBox<[Int]>([])
         let server = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)

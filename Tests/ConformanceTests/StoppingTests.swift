@@ -8,15 +8,15 @@ import RoostServer
 import RoostTestSupport
 import Testing
 
-/// How a server goes: in its window and a moment, whatever is connected, and telling everybody.
+/// How a server shuts down: within its window and a moment, whatever is connected, notifying every client.
 @Suite struct StoppingTests {
-    /// `ROOST_STOPS` says how often on a machine that does nothing else.
+    /// `ROOST_STOPS` sets the number of stops, for an otherwise idle machine.
     private static let stops = ProcessInfo.processInfo.environment["ROOST_STOPS"].flatMap { Int($0) }
     private static let tries = stops ?? 2
-    /// Each try waits for all of it. A machine that is busy with other tests needs more of it to answer in.
+    /// Each try takes all of it. A machine busy with other tests needs a longer one to answer in.
     private static let window = Duration.milliseconds(stops == nil ? 1500 : 400)
 
-    @Test("A server ends in its window whatever is connected, is not ready until then, and leaves nobody without answer or close")
+    @Test("A server ends within its window whatever is connected, isn't ready until then, and answers or closes every client")
     func everyKind() async throws {
         var slowest = Duration.zero
         for _ in 0..<Self.tries {
@@ -28,7 +28,7 @@ import Testing
             try await server.stop()
             let took = ContinuousClock.now - begin
             slowest = max(slowest, took)
-            // The promise is a second; a machine that is busy with other tests is given much more. A server that waited for its clients would take
+            // The promise is a second; a machine busy with other tests is given much more. A server that waited for its clients would take
             // longer still.
             #expect(took >= Self.window && took < Self.window + .seconds(Self.stops == nil ? 20 : 1), "it took \(took)")
             let asked = await statuses
@@ -38,7 +38,7 @@ import Testing
         if Self.stops != nil { print("\(Self.tries) times, \(slowest) at most with a window of \(Self.window)") }
     }
 
-    @Test("A request under way when the server stops is answered, and told that the connection ends")
+    @Test("A request in progress when the server stops is answered with notice that the connection ends")
     func underWay() async throws {
         let server = try await TestServer { $0.drainWindow = .seconds(5) }
         let token = try await server.token("ann")
@@ -64,7 +64,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("An answer that its client is still reading when the server stops comes whole")
+    @Test("An answer that a client is still reading when the server stops arrives whole")
     func slowReader() async throws {
         let server = try await TestServer { $0.drainWindow = .seconds(5) }
         let idle = try await RawConnection.connect(port: server.port)
@@ -73,12 +73,12 @@ import Testing
         let slow = try await RawConnection.connect(port: server.port, isNarrow: true)
         try await slow.setReading(false)
         try await slow.send("GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n")
-        // The answer has been written, and most of it waits, when its beginning has come.
+        // Once its beginning has arrived, the answer has been written, and most of it is queued.
         slow.readOnce()
         var bytes = await slow.receive().map { Array($0.readableBytesView) } ?? []
         #expect(!bytes.isEmpty && bytes.count < 65_536)
         await server.beginStop()
-        // Once an idle connection is gone, the others have been told too.
+        // Once an idle connection is gone, the others have been notified too.
         #expect(await idle.receive() == nil)
         try await slow.setReading(true)
         while let more = await slow.receive() { bytes += Array(more.readableBytesView) }
@@ -87,7 +87,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("A server that stops while its disk hangs ends in time, and lets go of its files once the disk goes on")
+    @Test("A server that stops while its disk hangs ends in time, and releases its files once the disk responds")
     func hangingDisk() async throws {
         let server = try await TestServer()
         let (begun, hanging) = (Mailbox<Void>(), DispatchSemaphore(value: 0))
@@ -106,7 +106,7 @@ import Testing
         _ = await operation.result
     }
 
-    @Test("A server that stops while its disk is slow stores and answers what it has accepted, and has all of it in the one file")
+    @Test("A server that stops while its disk is slow stores and answers what it accepted, and has all of it in one file")
     func slowDisk() async throws {
         let server = try await TestServer()
         let (begun, waiting) = (Mailbox<Void>(), DispatchSemaphore(value: 0))
@@ -142,7 +142,7 @@ import Testing
         #expect(stored == ["one", "two"])
     }
 
-    @Test("Signals that come together are one: the server ends in its window")
+    @Test("Signals that arrive together are one: the server ends within its window")
     func doubledSignal() async throws {
         let process = try await ServerProcess.start(directory: TemporaryDirectory.make(), arguments: ["--drain-window", "2"])
         // Two of one kind may arrive as one.
@@ -157,10 +157,10 @@ import Testing
         let process = try await ServerProcess.start(directory: directory, arguments: ["--drain-window", "300"])
         process.signal(SIGTERM)
         let port = process.port
-        // The first one has been heard when the server isn't ready any more.
+        // The first one has been handled once the server is no longer ready.
         try await Polling.value {
             let connection = try await RawConnection.connect(port: port)
-            // One that waits for a request when the server begins to stop is closed.
+            // A connection still waiting for a request when the server begins to stop is closed.
             connection.post(Array("GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".utf8))
             return await connection.receiveAll()
         } until: {
@@ -215,7 +215,7 @@ private final class Crowd: Sendable {
         client = Chat(url: server.url, user: "carol", configuration: .init(storage: .inMemory)) { try await server.token("carol") }
         try await client.connect()
         busy = Task {
-            // Asks every 50 ms, on one connection for as long as it is kept, and notes each answer that it waited for in vain.
+            // Asks every 50 ms, on one connection while it is kept open, and counts the missing answers.
             var missing = 0
             while !Task.isCancelled, let connection = try? await RawConnection.connect(port: port) {
                 while !Task.isCancelled {
@@ -236,7 +236,7 @@ private final class Crowd: Sendable {
 
     private static let list = #"{"call":9,"operation":"message.list","with":{"channel":"heap","limit":100}}"#
 
-    /// The statuses of `/readyz` from the first that isn't 200 to the end of the port.
+    /// The statuses of `/readyz` from the first that isn't 200 until the port is closed.
     func askWhileItStops() async -> [Int] {
         var statuses: [Int] = []
         while let answer = try? await server.request("GET", "/readyz") {
@@ -245,7 +245,7 @@ private final class Crowd: Sendable {
         return statuses
     }
 
-    /// Every connection has ended, whatever it was at.
+    /// Checks that every connection has ended, whatever it was doing.
     func expectEnds() async throws {
         for connection in connections {
             try? await connection.setReading(true)

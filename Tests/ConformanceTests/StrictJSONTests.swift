@@ -3,9 +3,9 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// JSON to the letter (RFC 8259), over both transports and inside metadata: nothing is guessed, and nothing is kept otherwise than it was written.
+/// Strict JSON (RFC 8259), over both transports and inside metadata: nothing is guessed, and everything is kept as it was written.
 @Suite struct StrictJSONTests {
-    /// Texts that stand where the metadata's value `k` stands.
+    /// Texts in place of the metadata's value `k`.
     static let malformed = [
         "[1,]", "{\"a\":1,}", "[,1]", "[1 2]", "{\"a\"}", "{\"a\":}", "{a:1}", "{'a':1}", "01", "-", "+1", "1.", ".5", "1e", "0x1",
         "NaN",
@@ -36,7 +36,7 @@ import Testing
         return [String(answer.status), answer.code, field, reply["error"]?["code"]?.text, reply["error"]?["field"]?.text]
     }
 
-    @Test("AM-35 I21 what isn't JSON to the letter is refused over both transports, in metadata too")
+    @Test("AM-35 I21 anything but strict JSON is refused over both transports, in metadata too")
     func refusesMalformed() async throws {
         let server = try await TestServer()
         let socket = try await server.socket("ann")
@@ -64,7 +64,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R19 I21 half of a surrogate pair in any text of a message is refused, on sending and on editing, and nothing changes")
+    @Test("R19 I21 half a surrogate pair in any text of a message is refused, on sending and on editing, and nothing changes")
     func loneSurrogates() async throws {
         let server = try await TestServer()
         let socket = try await server.socket("ann")
@@ -78,7 +78,7 @@ import Testing
             #""metadata":{"\udc00":1}"#,
         ]
         for field in bad {
-            // A field twice would be refused for that.
+            // A duplicate field would be refused as such.
             let sending = #"{"clientId":"2","# + (field.hasPrefix(#""text""#) ? "" : #""text":"x","#) + field + "}"
             let requests = [
                 ("POST", "/v1/channels/room/messages", sending),
@@ -102,7 +102,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("AM-35 I21 a body in another encoding, with a byte-order mark or with something behind it is refused")
+    @Test("AM-35 I21 a body in another encoding, with a byte-order mark or with trailing bytes is refused")
     func refusesDisguised() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann")
@@ -124,7 +124,7 @@ import Testing
         #expect(try await answer(zeros: Limits.jsonValues - 3).status == 200)
         let over = try await answer(zeros: Limits.jsonValues - 2)
         #expect([String(over.status), over.code] == ["413", "limit_exceeded"])
-        // On a socket the call is told, if its number comes first, and nobody waits for an answer that doesn't come.
+        // On a socket the error names the call, if its number comes first, so no client waits for an answer in vain.
         let socket = try await server.socket("ann")
         let fields = Self.fields("[\(Array(repeating: "0", count: Limits.jsonValues).joined(separator: ","))]")
         for (frame, start) in [
@@ -143,7 +143,7 @@ import Testing
     }
 
     @Test(
-        "I21 JSON has 128 levels at most, in a body and in a frame: at them only the limit of metadata refuses it, one over this one"
+        "I21 JSON has 128 levels at most, in a body and in a frame: at the limit only metadata's own refuses it, one over this one does"
     )
     func depth() async throws {
         let server = try await TestServer()
@@ -154,7 +154,7 @@ import Testing
         func limits(levels: Int) async throws -> [JSONValue?] {
             let answer = try await server.request(
                 "POST", "/v1/channels", token: try await server.token("ann"), body: fields(levels: levels))
-            // The frame is a level of its own.
+            // The frame adds a level.
             try await socket.send(text: #"{"call":1,"operation":"channel.create","with":\#(fields(levels: levels - 1))}"#)
             guard let text = await socket.nextText() else { throw Missed("a reply") }
             let reply = try JSONDecoder().decode(JSONValue.self, from: Data(text.utf8))
@@ -165,7 +165,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("AM-35 I21 a number that can't be kept exactly is refused and named, and any other is kept")
+    @Test("AM-35 I21 a number that can't be kept exactly is refused by its place, and any other is kept")
     func numbers() async throws {
         let server = try await TestServer()
         let socket = try await server.socket("ann")

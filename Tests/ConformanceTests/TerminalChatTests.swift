@@ -27,7 +27,7 @@ struct TerminalChatTests {
     }
 
     @Test(
-        "R06 R07 SB-18 SB-58 SB-59 SB-26 the chat in the terminal: two talk, and what is typed while the server is away is sent by the next run"
+        "R06 R07 SB-18 SB-58 SB-59 SB-26 in the terminal chat two talk, and lines typed while the server is down are sent by the next run"
     )
     func talk() async throws {
         let port = try LoopbackPort.free()
@@ -37,7 +37,7 @@ struct TerminalChatTests {
         _ = try await admin.call(CreateChannel(channel: "general", displayName: "Everyone"))
         _ = try await admin.call(UpsertUser(user: "ann", displayName: "Ann"))
         #expect(try await type(["hello"], on: server).last == "Ann: hello")
-        // What others write can't steer the terminal or forge a line.
+        // Other people's texts can't control the terminal or forge a line.
         _ = try await admin.call(CreateChannel(channel: "wild"))
         let (escape, bell) = ("\u{1B}]0;x\u{7}\u{1B}[2J", "\r\nAnn: forged\u{202E}")
         _ = try await admin.call(SendMessage(channel: "wild", clientId: "1", text: escape + bell))
@@ -46,7 +46,7 @@ struct TerminalChatTests {
             wild.contains("root:  ]0;x  [2J  Ann: forged ") || wild.contains { $0.hasPrefix("root:") && $0.contains("Ann: forged") }
         )
         #expect(!wild.joined().unicodeScalars.contains { $0.properties.generalCategory == .control || $0 == "\u{202E}" })
-        // Names are shown, and what is edited.
+        // Names and edits are shown.
         let bob = try await type(["hi", "/edit hi, ann"], as: "bob", on: server)
         #expect(bob.contains("Ann: hello") && bob.contains { $0.hasPrefix("bob: hi, ann") }, "\(bob)")
         _ = try await type(["one", "two"], on: server)
@@ -60,7 +60,7 @@ struct TerminalChatTests {
         #expect(offline.contains("Ann: hello") && offline.contains { $0.hasPrefix("· waiting until ") })
         #expect(offline.contains { $0.hasPrefix("· There was no connection within ") }, "\(offline)")
         #expect(offline.contains("Ann: later …") && offline.contains("Ann: now …"))
-        // What was typed before is there in the next run, and what was hidden isn't listed.
+        // Lines typed before are shown in the next run, and hidden channels aren't listed.
         let next = try await type(["/list", "/outbox", "/quit"], on: server).filter { !$0.hasPrefix("· waiting until ") }
         #expect(next.contains("Ann: now …") && !next.contains { $0.hasPrefix("· Everyone (") || $0.contains("later") })
         let waiting = next.suffix(3).map { $0.split(separator: " ").suffix(2).joined(separator: " ") }
@@ -80,7 +80,7 @@ struct TerminalChatTests {
     }
 
     @Test(
-        "AM-26 R13 the chat in the terminal joins with the next connection where the first one ends before the server hears of it")
+        "AM-26 R13 the terminal chat joins with the next connection if the first one ends before the server receives the call")
     func lostJoin() async throws {
         let server = try await TestServer()
         let proxy = try await TCPProxy.start(targets: [server.port])
@@ -103,7 +103,7 @@ struct TerminalChatTests {
         try await server.stop()
     }
 
-    @Test("SB-48 SB-56 R22 the chat in the terminal shows older and newer pages, and goes to a message by its id")
+    @Test("SB-48 SB-56 R22 the terminal chat shows older and newer pages, and jumps to a message by its id")
     func pages() async throws {
         let server = try await TestServer()
         let admin = try await server.socket("root", role: .admin)
@@ -128,14 +128,14 @@ struct TerminalChatTests {
         #expect(there.contains { $0.number == first.number } && last < 70)
         let newer = try await shown(after: ["/goto \(first.id)", "/newer"])
         #expect(newer.first == there.first && newer.last.map { $0.number > last } == true)
-        // Where there is no such message, the list stays where it is, and says so.
+        // For an unknown message, the list stays where it is, and says so.
         #expect(try await shown(after: ["/newest", "/goto 1"]).last?.number == 70)
         #expect(try await type(["/goto 1"], in: "long", on: server).contains("· There is no such message."))
         try await server.stop()
     }
 
     @Test(
-        "SB-35 in the chat in the terminal a refused message is sent again and another is given up, and one waits for the end of a silence"
+        "SB-35 in the terminal chat a refused message is sent again, another is given up, and one waits for a silence to end"
     )
     func refusals() async throws {
         let server = try await TestServer()
@@ -146,7 +146,7 @@ struct TerminalChatTests {
         _ = try await admin.call(FreezeChannel(channel: "general"))
         var shown = try await type(["no", "never"], on: server)
         func shows(_ beginning: String) -> Bool { shown.contains { $0.hasPrefix(beginning) } }
-        // The run may end before the second one is refused; the next run sends it then.
+        // The run may end before the second one is refused; then the next run sends it.
         for _ in 0..<5 where !shows("Ann: no ✗ ") || !shows("Ann: never ✗ ") { shown = try await type(on: server) }
         #expect(shows("Ann: no ✗ ") && shows("Ann: never ✗ "), "\(shown)")
         // Each is an operation with a number.
@@ -163,7 +163,7 @@ struct TerminalChatTests {
         let waits = "Ann: quiet … The channel is silenced. until "
         for _ in 0..<5 where !shows(waits) { shown = try await type(on: server) }
         #expect(shows(waits), "\(shown)")
-        // An end that comes earlier is found by the next connection, and what was typed later comes after it.
+        // The next connection notices an earlier end, and lines typed later follow it.
         _ = try await admin.call(UnsilenceChannel(channel: "general"))
         _ = try await type(["loud"], on: server)
         shown = try await type(on: server)
@@ -171,7 +171,7 @@ struct TerminalChatTests {
         try await server.stop()
     }
 
-    @Test("R39 what was typed in the terminal for a server whose data was replaced is sent to the other one once its user says so")
+    @Test("R39 lines typed in the terminal for a server whose data was replaced are sent to the new one once the user confirms")
     func otherServer() async throws {
         let port = try LoopbackPort.free()
         let server = try await TestServer { $0.port = port }

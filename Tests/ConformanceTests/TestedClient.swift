@@ -4,15 +4,15 @@ import Roost
 import RoostTestSupport
 import Testing
 
-/// A chat of a user with a server, in memory unless there is a directory.
+/// A user's chat with a server, in memory unless a directory is given.
 func chat(_ user: UserID, at server: TestServer, in directory: URL? = nil) -> Chat {
     let configuration = Chat.Configuration.tested(directory.map(Chat.Storage.directory) ?? .inMemory)
     return Chat(url: server.url, user: user, configuration: configuration) { try await server.token(user) }
 }
 
-/// Waits until something is so: longer than a call of the client's may take, so that its refusal is seen before.
+/// Waits until a condition holds: longer than a client's call may take, so its refusal is seen first.
 ///
-/// - Throws: ``Missed`` when the deadline is over.
+/// - Throws: ``Missed`` at the deadline.
 @MainActor func wait(
     _ what: String, within deadline: Duration = .seconds(45), until condition: @MainActor () -> Bool
 ) async throws {
@@ -23,7 +23,7 @@ func chat(_ user: UserID, at server: TestServer, in directory: URL? = nil) -> Ch
     }
 }
 
-/// Does something while a user goes on typing: after seven seconds without a key they have stopped, and a busy machine may take longer.
+/// Runs a body while a user keeps typing: after seven seconds without a key they have stopped, and a busy machine may take longer.
 @MainActor func whileTyping(in channel: LiveChannel, _ body: @MainActor () async throws -> Void) async throws {
     channel.startTyping()
     let typing = Task {
@@ -37,7 +37,7 @@ func chat(_ user: UserID, at server: TestServer, in directory: URL? = nil) -> Ch
 }
 
 extension Chat.Configuration {
-    /// A client that connects again at once. An error in its log fails the test: against a server that is well there is none.
+    /// A client that reconnects immediately. An error in its log fails the test: with a healthy server there is none.
     static func tested(_ storage: Chat.Storage = .inMemory) -> Chat.Configuration {
         var configuration = Chat.Configuration(storage: storage, logger: Logger(label: "client") { _ in FailingOnErrors() })
         configuration.backoff = .milliseconds(10)...(.milliseconds(100))

@@ -4,7 +4,7 @@ import JWTKit
 import RoostServer
 import RoostTestSupport
 
-/// Tokens of every kind, good and bad, made byte by byte; and the file of keys that a server checks them with.
+/// Tokens of every kind, valid and invalid, made byte by byte; and the file of keys that a server checks them with.
 struct TokenForge: Sendable {
     let secret: Data
     let shared = Data(repeating: 0x5A, count: 32)
@@ -18,7 +18,7 @@ struct TokenForge: Sendable {
         rsa = try JWTKit.Insecure.RSA.PrivateKey(pem: Self.rsaKey)
     }
 
-    /// The first run of a server makes its secret, and a later one takes no secret without its database.
+    /// A server's first run makes its secret; a later one accepts no secret without its database.
     init(firstRunIn directory: URL) async throws {
         try await TestServer(directory: directory).stop()
         try self.init(secret: SecretFile(directory: directory).read())
@@ -28,7 +28,7 @@ struct TokenForge: Sendable {
         data.base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
     }
 
-    /// A payload that is good, with other members after it.
+    /// A valid payload with further members.
     func claims(_ more: String = "", exp: String? = nil) -> String {
         #"{"sub":"ann","exp":\#(exp ?? String(Int(now) + 600))\#(more.isEmpty ? "" : "," + more)}"#
     }

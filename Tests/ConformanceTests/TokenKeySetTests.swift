@@ -6,7 +6,7 @@ import Testing
 
 /// The size of a file of keys.
 @Suite struct TokenKeySetTests {
-    /// A set of so many keys, with names of so many characters, in a file of so many bytes.
+    /// A set of this many keys, with names of this many characters, in a file of this many bytes.
     private static func file(keys count: Int = 1, nameLength: Int = 3, sizeBytes: Int? = nil) -> Data {
         let secret = TokenForge.base64(Data(repeating: 7, count: 32))
         let keys = (0..<count).map { number in

@@ -6,7 +6,7 @@ import Testing
 
 /// The files of keys, and changing keys while a server runs.
 @Suite struct TokenKeyTests {
-    /// Waits until a token is answered so.
+    /// Waits until a token is answered with the status.
     private static func wait(_ server: TestServer, until status: Int, for token: String) async throws {
         let deadline = ContinuousClock.now + .seconds(20)
         while try await server.request("GET", "/v1/me", token: token).status != status {
@@ -21,7 +21,7 @@ import Testing
         return (directory, directory.appending(path: "keys.json"), forge)
     }
 
-    @Test("a file of keys that changes is reloaded, and one that is broken leaves the keys as they are")
+    @Test("a changed file of keys is reloaded, and a broken one leaves the keys as they are")
     func reading() async throws {
         let (directory, file, forge) = try await Self.prepared()
         let keys = try forge.keys
@@ -31,7 +31,7 @@ import Testing
         #expect(try await server.request("GET", "/v1/me", token: try forge.edDSA()).status == 401)
         try forge.write([try #require(keys["ec"]), try #require(keys["ed"])], to: file)
         try await Self.wait(server, until: 200, for: try forge.edDSA())
-        // Broken, then mended without EC: what was broken has changed nothing meanwhile.
+        // Broken, then repaired without EC: the broken file changes nothing.
         try TokenForge.write(Data(#"{"keys":[{"#.utf8), to: file)
         #expect(try await server.request("GET", "/v1/me", token: try forge.es256()).status == 200)
         try forge.write([try #require(keys["ed"]), try #require(keys["shared"])], to: file)
@@ -41,7 +41,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a file of keys with anything wrong in it stops the start, with the reason")
+    @Test("a file of keys with any mistake prevents the start, with the reason")
     func refusals() async throws {
         let (directory, file, forge) = try await Self.prepared()
         let keys = try forge.keys
@@ -84,7 +84,7 @@ import Testing
         try forge.write([ec], to: file, mode: 0o664)
         #expect(try await Self.failure(directory, file).contains("chmod 644"))
         #expect(try await Self.failure(directory, directory.appending(path: "absent")).contains("can't be read"))
-        // Keys for encryption stand beside those for signatures in many providers' sets.
+        // Many providers' sets have keys for encryption beside those for signatures.
         try forge.write([ec, ["kty": "RSA", "use": "enc", "alg": "RSA-OAEP"]], to: file, mode: 0o644)
         let server = try await TestServer(directory: directory) { $0.tokenKeys = file }
         try await server.stop()
@@ -112,13 +112,13 @@ import Testing
         let kid = try await roost("keys add")
         let listed = try JSONDecoder().decode([TokenKeyRing.Entry].self, from: Data(try await roost("keys list --json").utf8))
         #expect(listed.map(\.kid) == ["token-secret", kid] && listed.map(\.signs) == [true, false])
-        // A key that is added doesn't sign yet.
+        // An added key doesn't sign yet.
         #expect(try await roost("token ann").split(separator: ".")[0] == old.split(separator: ".")[0])
         #expect(try await roost("keys use \(kid)") == "roost token signs with \(kid) now.")
         let new = try await roost("token ann")
         try await Self.wait(server, until: 200, for: new)
         #expect(try await server.request("GET", "/v1/me", token: old).status == 200)
-        // The old one ends for good, without a restart.
+        // The old one is removed for good, without a restart.
         let removed = try await roost("keys remove token-secret --for-good")
         #expect(removed == "token-secret is removed for good: tokens without kid are refused.")
         try await Self.wait(server, until: 401, for: old)
@@ -140,7 +140,7 @@ import Testing
         try await restarted.stop()
     }
 
-    @Test("roost keys changes the file that a link in the place of token-keys.json leads to, and the link stays")
+    @Test("if token-keys.json is a link, roost keys changes the link's target, and the link stays")
     func link() async throws {
         let (directory, mount) = (TemporaryDirectory.make(), TemporaryDirectory.make())
         for place in [directory, mount] { try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true) }
@@ -154,7 +154,7 @@ import Testing
         #expect(try String(contentsOf: file, encoding: .utf8).contains("k2"))
         #expect(try await ring.entries().map(\.kid) == ["token-secret", "k1", "k2"])
         #expect(try FileManager.default.contentsOfDirectory(atPath: mount.path).sorted() == ["keys.json", "token-keys.lock"])
-        // Commands take turns at the file, whichever link they come by.
+        // Commands take turns with the file, whichever link they use.
         let lock = open(mount.appending(path: "token-keys.lock").path, O_RDWR)
         defer { close(lock) }
         try #require(flock(lock, LOCK_EX | LOCK_NB) == 0)
@@ -162,7 +162,7 @@ import Testing
         #expect(try await ring.entries().map(\.kid) == ["token-secret", "k1", "k2"])
     }
 
-    /// A server whose token secret was retired while it ran, and a token that the secret signed.
+    /// A server whose token secret was retired while it ran, and a token signed with the secret.
     private static func retired() async throws -> (server: WatchedServer, ring: TokenKeyRing, old: String) {
         let server = try await WatchedServer.start()
         let old = try await server.token("ann")
@@ -179,7 +179,7 @@ import Testing
         return (server, ring, old)
     }
 
-    @Test("a retired secret stays refused by a running server when its file is lost and a new one takes its place")
+    @Test("a running server keeps refusing a retired secret when its file is lost and replaced")
     func lostWhileRunning() async throws {
         let (server, ring, old) = try await Self.retired()
         await #expect(throws: TokenKeyRing.Refusal.self) { try await ring.use(TokenKeyRing.tokenSecretName) }
@@ -192,7 +192,7 @@ import Testing
         }
         #expect(log.contains("The token keys stay as they were") && log.contains("from a backup"))
         #expect(try await server.request("GET", "/v1/me", token: old).status == 401)
-        // Retired again with new keys, it goes on.
+        // Retired again with new keys, the server continues.
         try await ring.use("k2")
         try await ring.remove(TokenKeyRing.tokenSecretName)
         let new = try await TokenKeys(directory: server.directory).sign(
@@ -223,7 +223,7 @@ import Testing
         try FileManager.default.removeItem(at: ring.url)
         let lost = await refusal()
         #expect(lost.contains(ring.url.path) && lost.contains("from a backup"), "\(lost)")
-        // Without it, another server's directory might be meant.
+        // Without the option, the directory might be another server's.
         let data = "--data \(first.directory.path)"
         #expect(lost.contains(" roost serve \(data) --accept-data-loss."), "\(lost)")
         let again = "roost keys add KID \(data), roost keys use KID \(data), roost keys remove token-secret --for-good \(data)."

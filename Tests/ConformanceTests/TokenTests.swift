@@ -4,7 +4,7 @@ import RoostServer
 import RoostTestSupport
 import Testing
 
-/// Who gets in, over both transports.
+/// Who is let in, over both transports.
 @Suite struct TokenTests {
     private static func unsigned(_ header: String, _ payload: String, signature: String = "") -> String {
         func encode(_ text: String) -> String {
@@ -44,7 +44,7 @@ import Testing
         BadToken(name: "an invalid user", code: "unauthenticated", closeCode: .unauthenticated) { try await $0.token("a/b") },
     ]
 
-    @Test("a token that is no good is refused over HTTP and over a socket", arguments: cases)
+    @Test("an invalid token is refused over HTTP and over a socket", arguments: cases)
     func refused(_ bad: BadToken) async throws {
         let server = try await TestServer.shared()
         let token = try await bad.make(server)
@@ -60,7 +60,7 @@ import Testing
         #expect(code == bad.closeCode.rawValue)
     }
 
-    @Test("a token in the URL is not accepted, one in the upgrade's header is")
+    @Test("a token in the URL isn't accepted, one in the upgrade's header is")
     func placesOfTheToken() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann")
@@ -79,7 +79,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a cookie lets nobody in, over HTTP or over a socket, and no answer sets one")
+    @Test("a cookie authenticates nobody, over HTTP or over a socket, and no answer sets one")
     func cookies() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann")
@@ -107,7 +107,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a socket is closed when its token ends")
+    @Test("a socket is closed when its token expires")
     func expiry() async throws {
         let server = try await TestServer()
         let socket = try await RawSocket.connect(port: server.port, token: try await server.token("ann", expiresIn: 5))
@@ -116,7 +116,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a call whose body comes after its token has ended is refused")
+    @Test("a call whose body arrives after its token has expired is refused")
     func expiredMeanwhile() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann", expiresIn: 5)
@@ -127,7 +127,7 @@ import Testing
             "Content-Length: \(body.utf8.count)", "Connection: close",
         ]
         try await late.send(head.joined(separator: "\r\n") + "\r\n\r\n")
-        // A socket says when the token has ended.
+        // On a socket the close says that the token has expired.
         let socket = try await RawSocket.connect(port: server.port, token: token)
         guard case .close = await socket.next() else { throw Missed("a close") }
         try await late.send(body)
@@ -136,7 +136,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("the secret is readable by its owner only, has 256 bits, and is made once")
+    @Test("only its owner can read the secret, which has 256 bits and is made once")
     func secretFile() throws {
         let directory = TemporaryDirectory.make()
         let file = SecretFile(directory: directory)

@@ -6,7 +6,7 @@ import RoostServer
 import RoostTestSupport
 import Testing
 
-/// Tokens that one library takes and another doesn't, over every way in.
+/// Tokens that some libraries accept and others don't, over every way in.
 @Suite struct TokenVectorTests {
     /// A server that has a key of each kind.
     private static func server(
@@ -26,7 +26,7 @@ import Testing
     /// The code of the refusal, or `welcome`: over HTTP, by the header of the upgrade, by the first frame.
     private static func answers(_ token: String, _ server: TestServer) async throws -> [String] {
         var answers: [String] = []
-        // Whatever else stands in a token, a line break can't come through a header, nor can more than it holds.
+        // A header can carry neither a line break nor more than its limit.
         let isOneLine = !token.contains { $0.isNewline } && token.utf8.count < 8192
         if isOneLine {
             let answer = try await server.request("GET", "/v1/me", token: token)
@@ -50,7 +50,7 @@ import Testing
 
     private static let refused = ["401 unauthenticated", "4001 unauthenticated", "4001 unauthenticated"]
 
-    @Test("a token of every kind of key is taken, over HTTP, by the header of an upgrade and by a frame")
+    @Test("a token of every kind of key is accepted, over HTTP, by the header of an upgrade and by a frame")
     func good() async throws {
         let (server, forge) = try await Self.server()
         let soon = Int(forge.now) + 30
@@ -116,13 +116,13 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a token that isn't in its one form is refused, over HTTP, by the header of an upgrade and by a frame")
+    @Test("a token that isn't in canonical form is refused, over HTTP, by the header of an upgrade and by a frame")
     func forms() async throws {
         let (server, forge) = try await Self.server()
         let good = forge.own()
         let parts = good.split(separator: ".").map(String.init)
         let far = Int(forge.now) + 600
-        // The last letter of a signature of 32 bytes has two bits that count for nothing.
+        // The last letter of a 32-byte signature has two unused bits.
         let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
         let last = alphabet.firstIndex(of: good.last ?? "A") ?? 0
         func payload(_ text: String) -> String { forge.own(#"{"alg":"HS256"}"#, text) }
@@ -181,7 +181,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a token longer than the longest lifetime is refused with the limit, counted from iat or from now")
+    @Test("a token that exceeds the longest lifetime is refused with the limit, counted from iat or from now")
     func lifetime() async throws {
         let (server, forge) = try await Self.server { $0.options.tokenLifetimeSecondsMax = 3600 }
         let now = Int(forge.now)
@@ -198,7 +198,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a token with a valid signature is told which claim is refused, and its limit, over HTTP and on a socket")
+    @Test("the refusal of a token with a valid signature names the claim, and its limit, over HTTP and on a socket")
     func refusedClaims() async throws {
         let (server, forge) = try await Self.server { $0.tokenIssuer = "https://login.example" }
         let (far, long) = (Int(forge.now) + 600, String(repeating: "x", count: 129))
@@ -240,7 +240,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a token is good for 30 days at most unless the operator says otherwise")
+    @Test("a token is valid for 30 days at most unless the operator sets another lifetime")
     func standardLifetime() async throws {
         let (server, forge) = try await Self.server()
         let now = Int(forge.now)
@@ -253,7 +253,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a token of 8,192 bytes is taken and one of a byte more refused, in a header 8,185; an id of 128 characters is taken")
+    @Test("a token of 8,192 bytes is accepted and a longer one refused, in a header 8,185; an id of 128 characters is accepted")
     func longest() async throws {
         let (server, forge) = try await Self.server()
         // Three bytes are four letters; the last of these is one letter.
@@ -266,7 +266,7 @@ import Testing
         // They don't fit into a header.
         #expect(try await Self.answers(fitting, server) == ["welcome"])
         #expect(try await Self.answers(larger, server) == ["4001 unauthenticated"])
-        // A header's value has as many bytes, with `Bearer ` before the token. What is longer isn't HTTP.
+        // A header's value has the same limit, including `Bearer ` before the token. A longer one isn't HTTP.
         let ofHeaders = [sized(6090), sized(6089, #"{"alg" :"HS256"}"#)]
         #expect(ofHeaders.map(\.utf8.count) == [8185, 8186])
         var statuses: [Int] = []
@@ -277,7 +277,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a token that nobody signed is refused with the same bytes, whatever stands in it")
+    @Test("a token without a valid signature is refused with the same bytes, whatever it contains")
     func unsigned() async throws {
         let (server, _) = try await Self.server()
         let stranger = try TokenForge(secret: Data(repeating: 9, count: 32))
@@ -299,7 +299,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("iss and aud are checked where they are set")
+    @Test("iss and aud are checked if they are set")
     func issuerAndAudience() async throws {
         let (server, forge) = try await Self.server {
             $0.tokenIssuer = "https://login.example"

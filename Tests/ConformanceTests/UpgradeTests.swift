@@ -4,7 +4,7 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// The moment in which HTTP becomes a socket: what stands before, in and behind a request for an upgrade, however it is cut into packets.
+/// The moment in which HTTP becomes a socket: bytes before, in and after a request for an upgrade, however they are cut into packets.
 @Suite struct UpgradeTests {
     static let upgrade = request("GET", "/v1/socket", upgradeHeaders)
     private static let upgradeHeaders = [
@@ -19,7 +19,7 @@ import Testing
         RawSocket.frame(opcode: 1, try JSONWriter.bytes(of: AuthenticateFrame(token: token)))
     }
 
-    /// Returns what the server sends until a text contains the needle, or until it closes.
+    /// Returns what the server sends until it contains the needle, or until the server closes.
     private static func answer(_ connection: RawConnection, until needle: String) async -> String {
         var bytes: [UInt8] = []
         while let more = await connection.receive() {
@@ -29,7 +29,7 @@ import Testing
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Returns the frames behind the 101 of a connection, up to the last that is waited for, or until the server closes.
+    /// Returns the frames after a connection's 101, up to the last awaited one, or until the server closes.
     static func frames(on connection: RawConnection, until isLast: (ServerFrame) -> Bool) async throws -> [ServerFrame] {
         var received = ByteBuffer()
         var isSocket = false
@@ -54,7 +54,7 @@ import Testing
         try await server.request("GET", "/livez").status == 200
     }
 
-    @Test("I21 frames that come in one packet with the request for the socket are its first frames")
+    @Test("I21 frames in the same packet as the request for the socket are its first frames")
     func framesBehindTheUpgrade() async throws {
         let server = try await TestServer()
         let connection = try await RawConnection.connect(port: server.port)
@@ -64,14 +64,14 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I21 a byte behind the request for the socket begins a frame; a bad one closes that socket alone")
+    @Test("I21 a byte after the request for the socket begins a frame; a bad one closes only that socket")
     func oneByte() async throws {
         let server = try await TestServer()
         for byte in UInt8.min...UInt8.max {
             let connection = try await RawConnection.connect(port: server.port)
             try await connection.send(Array(Self.upgrade.utf8) + [byte])
             #expect(await Self.answer(connection, until: "\r\n\r\n").hasPrefix("HTTP/1.1 101"))
-            // Fourteen bytes are a whole header of it, whatever it was, and no client's frame is without a mask.
+            // Fourteen bytes complete the frame's header, whatever the byte, and every client's frame has a mask.
             try await connection.send([UInt8](repeating: 0, count: 13))
             _ = await connection.receiveAll()
             await connection.close()
@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test(
-        "I21 more than a socket has before authentication, in one packet with the request for it, closes it with 1009",
+        "I21 more bytes than allowed before authentication, in one packet with the request for the socket, close it with 1009",
         arguments: UnauthenticatedTests.cases)
     func tooMuchBehindTheUpgrade(_ bad: UnauthenticatedTests.OversizedInput) async throws {
         let server = try await TestServer.shared()
@@ -94,7 +94,7 @@ import Testing
         #expect(try await Self.isAlive(server))
     }
 
-    @Test("I21 I18 a flood that is no frames, in one go with the request for the socket, closes that socket alone")
+    @Test("I21 I18 a flood of invalid frames, sent together with the request for the socket, closes only that socket")
     func floodBehindTheUpgrade() async throws {
         let server = try await TestServer()
         let connection = try await RawConnection.connect(port: server.port)
@@ -115,7 +115,7 @@ import Testing
                 group.addTask {
                     let connection = try await RawConnection.connect(port: server.port)
                     try await connection.send(bytes[..<cut])
-                    // The first part is read before the second is sent, as far as an answer to it shows that.
+                    // If the first part gets an answer, it is read before the second is sent.
                     if cut >= Self.upgrade.utf8.count {
                         #expect(await Self.answer(connection, until: "\r\n\r\n").hasPrefix("HTTP/1.1 101"))
                     }
@@ -131,7 +131,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("no compression is agreed on, for a socket or for an answer")
+    @Test("no compression is negotiated, for a socket or for an answer")
     func compression() async throws {
         let server = try await TestServer()
         let offer = ["Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits"]
@@ -156,10 +156,10 @@ import Testing
     private static let livez = request("GET", "/livez")
     private static let post = request("POST", "/v1/channels", ["Content-Length: 2"], body: "{}")
     static let sequences: [Sequence] = [
-        .init(name: "an upgrade behind a GET", bytes: livez + upgrade, statuses: [200, 426]),
-        .init(name: "an upgrade and frames behind a GET", bytes: livez + upgrade + "\u{01}\u{02}\u{03}", statuses: [200, 426]),
-        .init(name: "an upgrade behind a POST with a body", bytes: post + upgrade, statuses: [401, 426]),
-        .init(name: "a request behind an upgrade behind a GET", bytes: livez + upgrade + livez, statuses: [200, 426]),
+        .init(name: "an upgrade after a GET", bytes: livez + upgrade, statuses: [200, 426]),
+        .init(name: "an upgrade and frames after a GET", bytes: livez + upgrade + "\u{01}\u{02}\u{03}", statuses: [200, 426]),
+        .init(name: "an upgrade after a POST with a body", bytes: post + upgrade, statuses: [401, 426]),
+        .init(name: "a request after an upgrade after a GET", bytes: livez + upgrade + livez, statuses: [200, 426]),
         .init(
             name: "an upgrade with a body",
             bytes: request("GET", "/v1/socket", upgradeHeaders + ["Content-Length: 3"], body: "abc"),
@@ -169,20 +169,20 @@ import Testing
             bytes: request("GET", "/v1/socket", upgradeHeaders + ["Transfer-Encoding: chunked"], body: "3\r\nabc\r\n0\r\n\r\n"),
             statuses: [426]),
         .init(
-            name: "an upgrade with a body and frames behind it",
+            name: "an upgrade with a body and frames after it",
             bytes: request("GET", "/v1/socket", upgradeHeaders + ["Content-Length: 3"], body: "abc\u{01}\u{02}"), statuses: [426]),
         .init(
-            name: "an upgrade with a key that is none",
+            name: "an upgrade with an invalid key",
             bytes: request("GET", "/v1/socket", upgradeHeaders.dropLast() + ["Sec-WebSocket-Key: x"]), statuses: [426]),
         .init(
             name: "HTTP/2 in plain text offered, and a request behind it",
             bytes: request("GET", "/livez", ["Upgrade: h2c", "Connection: Upgrade, HTTP2-Settings", "HTTP2-Settings: AA"]) + livez,
             statuses: [200]),
-        .init(name: "a socket where none is", bytes: request("GET", "/livez", upgradeHeaders), statuses: [200]),
+        .init(name: "a socket on another path", bytes: request("GET", "/livez", upgradeHeaders), statuses: [200]),
         .init(name: "CONNECT", bytes: request("CONNECT", "127.0.0.1:80") + "\u{16}\u{03}\u{01}", statuses: [404]),
     ]
 
-    @Test("I21 an upgrade that can't be given is answered over HTTP, and ends its connection", arguments: sequences)
+    @Test("I21 an impossible upgrade is answered over HTTP, and ends its connection", arguments: sequences)
     func refused(_ sequence: Sequence) async throws {
         let server = try await TestServer.shared()
         let connection = try await RawConnection.connect(port: server.port)
@@ -198,7 +198,7 @@ import Testing
         #expect(try await Self.isAlive(server))
     }
 
-    @Test("I21 a second request for the socket behind the first is no frame, and closes the socket")
+    @Test("I21 a second request for the socket after the first isn't a frame, and closes the socket")
     func twoUpgrades() async throws {
         let server = try await TestServer()
         let connection = try await RawConnection.connect(port: server.port)
@@ -209,7 +209,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I21 I18 what follows a request that ends its connection is thrown away, not kept")
+    @Test("I21 I18 bytes after a request that ends its connection are discarded, not kept")
     func floodBehindTheLast() async throws {
         let server = try await TestServer()
         let connection = try await RawConnection.connect(port: server.port)
