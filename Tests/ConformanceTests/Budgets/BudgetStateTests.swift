@@ -10,7 +10,7 @@ import Testing
 @Suite struct BudgetStateTests {
     private static func reply(_ call: Int64) -> [UInt8] { Array(#"{"reply":\#(call),"result":{}}"#.utf8) }
 
-    /// Calls of one kind, as many at a time as may begin.
+    /// Calls of one kind, as many at a time as allowed.
     private struct Calls {
         var budget = SocketBudget(limits: .init())
         private var number: Int64 = 0
@@ -18,7 +18,7 @@ import Testing
 
         init(_ answer: AnswerWeight) { self.answer = answer }
 
-        /// Begins calls until no more may be decoded.
+        /// Begins calls until no further ones may be decoded.
         mutating func begin() -> Int {
             var count = 0
             while budget.mayDecode, count < 300 {
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test("I18 the first page is under way alone, small calls 256 together, and an answer makes room for the next")
+    @Test("I18 the first page is in progress alone, small calls 256 together, and an answer makes room for the next")
     func weights() {
         var budget = SocketBudget(limits: .init())
         budget.begin(call: 1, asked: 80, .page)
@@ -51,7 +51,7 @@ import Testing
         #expect(!budget.mayDecode)
         budget.end(reply: Self.reply(7))
         #expect(budget.mayDecode)
-        // A page that begins beside many small calls goes past the window, and nothing follows it.
+        // A page that begins beside many small calls exceeds the window, and nothing follows it.
         budget.begin(call: 500, asked: 80, .page)
         #expect(!budget.mayDecode)
         for call in 1...255 where call != 7 { budget.end(reply: Self.reply(Int64(call))) }
@@ -61,7 +61,7 @@ import Testing
         #expect([budget.underWayBytes, budget.heldBytes] == [0, 0])
     }
 
-    @Test("I18 eight small pages are under way together once one was answered, and one large page lets few begin for a while")
+    @Test("I18 eight small pages run together once one was answered, and after a large page few may begin for a while")
     func pages() {
         var calls = Calls(.page)
         var counts = [calls.begin()]
@@ -82,7 +82,7 @@ import Testing
         #expect(!calls.budget.mayDecode)
     }
 
-    @Test("I18 a write that answers with up to a hundred messages is under way alone")
+    @Test("I18 a write that answers with up to a hundred messages runs alone")
     func writesOfMany() {
         for operation in [
             SendAdminMessage(channels: ["general"], clientId: "1", text: "x"),
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test("I18 eight calls are under way together that answer with a stored message, however small they are")
+    @Test("I18 eight calls that answer with a stored message run together, however small they are")
     func storedMessages() {
         let message = MessageID(rawValue: 1)
         for operation in [
@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    @Test("I18 64 small rows are under way together once one was answered, and after a large one few are for a while")
+    @Test("I18 64 small rows are read together once one was answered, and after a large one few are for a while")
     func rows() {
         var calls = Calls(.row)
         var counts = [calls.begin()]
@@ -126,14 +126,14 @@ import Testing
         #expect(counts.prefix(3) == [8, 8, 1])
         #expect(counts.last == 64)
         calls.end(64, sizeBytes: 600)
-        // Pages are another matter.
+        // Pages count separately.
         calls.budget.begin(call: 0, asked: 80, .page)
         #expect(!calls.budget.mayDecode)
         calls.budget.end(reply: Self.reply(0))
         #expect([calls.budget.underWayBytes, calls.budget.heldBytes] == [0, 0])
     }
 
-    @Test("I18 a call's number is under way until its reply, whatever it weighs; a reply to no call lets nothing go")
+    @Test("I18 a call's number is in use until its reply, whatever its size; a reply to no call releases nothing")
     func numbers() {
         for (asked, answer) in [(80, AnswerWeight.row), (100, .small), (20_000, .small), (80, .page)] {
             var budget = SocketBudget(limits: .init())
@@ -151,7 +151,7 @@ import Testing
         for number in [0, 9, -1, .max, .min] as [Int64] { #expect(ReplyFrame.call(of: Self.reply(number)) == number) }
     }
 
-    @Test("I18 what a call takes counts once: with its socket if it is small, otherwise with its job")
+    @Test("I18 a call's memory counts once: with its socket if it is small, otherwise with its job")
     func callBytes() {
         var budget = SocketBudget(limits: .init())
         var left: [Int] = []
@@ -163,7 +163,7 @@ import Testing
         #expect([budget.underWayBytes, budget.heldBytes] == [0, 0])
     }
 
-    @Test("I18 what isn't read counts, replies and events, until it is read")
+    @Test("I18 unread replies and events count until they are read")
     func unread() {
         var budget = SocketBudget(limits: .init())
         budget.write(5000, isEvent: true)
@@ -179,7 +179,7 @@ import Testing
         #expect([budget.mayDecode, budget.heldBytes == 0] == [true, true])
     }
 
-    @Test("The shared sums follow within a step, and end at nothing")
+    @Test("The shared sums follow within a step, and end at zero")
     func published() {
         var budget = SocketBudget(limits: .init())
         budget.undecoded(4000)
@@ -192,7 +192,7 @@ import Testing
         #expect(changes == [0, 9000, 0, 0, -9000, 5000, -5000, 0])
     }
 
-    @Test("I18 with as much held as may be nothing large begins, with a quarter more nothing at all, until enough is let go")
+    @Test("I18 with the budget used up nothing large begins, with a quarter more nothing at all, until enough is released")
     func memory() {
         let ledger = ByteLedger(sizeBytesMax: 1000)
         let states = [999, 1, 249, 1, -251].map { change in
@@ -202,7 +202,7 @@ import Testing
         #expect(states == [[false, true], [true, true], [true, true], [true, false], [false, true]])
     }
 
-    @Test("What a socket brought behind its token is its user's, and leaves their sum as it was")
+    @Test("The bytes that a socket holds when it authenticates count for its user too, until they are released")
     func holding() {
         let (server, user) = (ByteLedger(sizeBytesMax: 1000), ByteLedger(sizeBytesMax: 1000))
         for _ in 0..<3 {
@@ -237,7 +237,7 @@ import Testing
         #expect(codes == [nil, nil, .overloaded])
     }
 
-    @Test("A connection counts for its address until somebody authenticates, and for the user after that")
+    @Test("A connection counts for its address until it authenticates, and for the user after that")
     func connections() throws {
         var limits = ConnectionCounts.Configuration()
         (limits.totalMax, limits.unauthenticatedPerAddressMax, limits.perUserMax) = (5, 2, 2)
@@ -262,7 +262,7 @@ import Testing
         #expect(verdicts == [.accepted, .accepted, .reserve(.address)])
     }
 
-    @Test("X-Forwarded-For is read from the right, past the trusted proxies, and only by their word")
+    @Test("X-Forwarded-For is read from the right, past the trusted proxies, and only from them")
     func forwarded() throws {
         let proxies = try TrustedProxies(["10.0.0.0/8", "::1", "192.0.2.64/26"])
         let cases: [([String], String?)] = [
@@ -283,7 +283,7 @@ import Testing
         }
     }
 
-    @Test("An answer under way when the server stops tells that it is the last, and then the connection ends")
+    @Test("An answer in progress when the server stops says that it is the last, and then the connection ends")
     func connectionStates() {
         var idle = ConnectionState()
         idle.requestBegan()
@@ -299,12 +299,12 @@ import Testing
         busy.requestBegan()
         answers = [busy.drain(), busy.answerBegan(), busy.answerEnded(), busy.isOver]
         #expect(answers == [false, true, true, true])
-        // The server stops in the middle of an answer, which can't tell it any more: the connection ends behind it all the same.
+        // The server stops in the middle of an answer, too late to say so: the connection still ends after it.
         var late = ConnectionState()
         late.requestBegan()
         answers = [late.answerBegan(), late.drain(), late.answerEnded()]
         #expect(answers == [false, false, true])
-        // Requests that came behind one another are all carried out: only the last answer says that nothing follows it.
+        // Pipelined requests are all carried out: only the last answer says that nothing follows it.
         var pipelined = ConnectionState()
         pipelined.requestBegan()
         pipelined.requestBegan()
@@ -317,7 +317,7 @@ import Testing
         #expect(answers == [true, true])
     }
 
-    @Test("I18 signals that wait have 16 KiB together; a byte more, and the oldest is dropped")
+    @Test("I18 queued signals have 16 KiB together; at a byte more, the oldest is dropped")
     func signals() {
         func signal(_ kind: String, sizeBytes: Int) -> SignalFrame {
             func frame(_ count: Int) -> SignalFrame {
@@ -340,7 +340,7 @@ import Testing
         }
     }
 
-    @Test("Events before a welcome are all told, or none of them: beyond 1 MiB")
+    @Test("Events before a welcome are all sent, or beyond 1 MiB none of them")
     func heldEvents() {
         var held = HeldEvents()
         let event = ByteBuffer(repeating: 120, count: HeldEvents.sizeBytesMax / 2)

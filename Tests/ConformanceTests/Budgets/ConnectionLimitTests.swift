@@ -5,7 +5,7 @@ import RoostServer
 import RoostTestSupport
 import Testing
 
-/// How many connections one address, one user and all together have, and what is answered past that.
+/// The limits on connections of one address, of one user and of all together, and the answers beyond them.
 @Suite struct ConnectionLimitTests {
     private static let livez = "GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
@@ -15,7 +15,7 @@ import Testing
         return connections
     }
 
-    /// Waits until the server has taken what the kernel has.
+    /// Waits until the server has accepted the kernel's pending connections.
     private static func answer(of server: TestServer, to path: String, until status: Int) async throws -> TestServer.Answer {
         try await Polling.value {
             try await server.request("GET", path)
@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test(
-        "Health checks are answered while one address holds every connection that it may, and everything else is refused with a code"
+        "Health checks are answered while one address is at its limit of connections, and everything else is refused with a code"
     )
     func oneAddress() async throws {
         let origins = try AllowedOrigins(["https://app.example.com"])
@@ -44,12 +44,12 @@ import Testing
         }
         await #expect(throws: (any Error).self) { try await server.socket("ann") }
         for connection in held { await connection.close() }
-        // They are gone: the same address is served again.
+        // Once they are gone, the same address is served again.
         _ = try await Self.answer(of: server, to: "/openapi.json", until: 200)
         try await server.stop()
     }
 
-    @Test("At the limit on open files the server waits instead of asking at once again, says so, and goes on when it may open more")
+    @Test("At the limit on open files the server waits before retrying, says so, and continues once it may open more")
     func openFiles() async throws {
         let server = try await WatchedServer.start()
         let process = server.process.identifier
@@ -69,7 +69,7 @@ import Testing
         }
         try await limitOpenFiles(to: open + 1000)
         #expect(try await server.request("GET", "/livez").status == 200)
-        // A tenth of a second lies between two tries, and a core that spins tries a hundred thousand times in one.
+        // Two tries are a tenth of a second apart, in which a spinning core would try a hundred thousand times.
         let failures = try await server.metrics().value("roost_accept_failures_total") ?? 0
         #expect((1...500).contains(failures))
         for connection in connections { await connection.close() }
@@ -87,7 +87,7 @@ import Testing
         #expect([String(head.status), head.body] == ["503", ""])
         let answer = try await server.request("GET", "/livez")
         #expect(answer.status == 200)
-        // Requests that come behind one another are answered in their order, refused or not; none is read behind the refusal.
+        // Pipelined requests are answered in order, refused or not; none is read after the refusal.
         let pipelined = try await RawConnection.connect(port: server.port)
         let paths = ["/livez", "/v1/me", "/livez"]
         try await pipelined.send(paths.map { "GET \($0) HTTP/1.1\r\nHost: x\r\n\r\n" }.joined())
@@ -98,7 +98,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("Authenticated users don't count for their address, and have a limit of their own; services have none")
+    @Test("Authenticated users don't count for their address, and have their own limit; services have none")
     func oneUser() async throws {
         let server = try await TestServer {
             $0.unauthenticatedConnectionsPerAddressMax = 3
@@ -126,7 +126,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("Behind a trusted proxy the client's address counts, for sockets; without trust the header is nothing")
+    @Test("Behind a trusted proxy the client's address counts, for sockets; without trust the header is ignored")
     func behindAProxy() async throws {
         for isTrusted in [true, false] {
             let server = try await TestServer {

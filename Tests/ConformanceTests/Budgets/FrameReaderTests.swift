@@ -4,7 +4,7 @@ import Testing
 
 @testable import RoostServer
 
-/// Frames as they are found in bytes that come in any pieces.
+/// Finding frames in bytes that arrive in any pieces.
 @Suite struct FrameReaderTests {
     private static let frames: [(opcode: UInt8, payload: [UInt8])] = [
         (1, Array("{}".utf8)), (9, []), (1, [UInt8](repeating: 97, count: 125)), (1, [UInt8](repeating: 98, count: 126)),
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test("I21 what isn't asked for waits as bytes, and comes in order later")
+    @Test("I21 frames not yet requested are kept as bytes, and returned in order later")
     func waiting() throws {
         var reader = FrameReader()
         reader.receive(ByteBuffer(bytes: RawSocket.frame(opcode: 1, [65]) + RawSocket.frame(opcode: 1, [66])))
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(
-        "I21 a length is refused when it is told, whatever follows",
+        "I21 a length is refused as soon as it is announced, whatever follows",
         arguments: [
             [0x81, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
             [0x81, 0xFF, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
@@ -57,7 +57,7 @@ import Testing
         #expect(throws: FrameReader.TooLong.self) { try reader.next(sizeBytesMax: 128) }
     }
 
-    /// The sizes of the buffers that NIO reads into, by the bytes that are there each time.
+    /// The sizes of the buffers that NIO reads into, by the bytes available each time.
     private func reads(_ buffers: ReadBuffers, _ arrived: [Int]) -> [Int] {
         var pool = NIOPooledRecvBufferAllocator(capacity: 1, recvAllocator: buffers)
         var last: ByteBuffer?
@@ -67,7 +67,7 @@ import Testing
                 buffer.writeRepeatingByte(1, count: min(count, size))
                 return size
             }
-            // The reader still holds what it got before.
+            // The reader still holds the previous buffer.
             last = buffer
             #expect(last?.readableBytes == min(count, size))
             pool.record(actualReadBytes: min(count, size))
@@ -75,13 +75,13 @@ import Testing
         }
     }
 
-    @Test("I18 connections are read in pieces that grow with what comes: a first read has room for a few requests only")
+    @Test("I18 a connection's read buffer grows with the bytes that arrive: at first it has room for a few requests only")
     func pieces() {
         #expect(reads(.ofFrames, [100, 512, 9000, 9000, 9000, 100]) == [512, 512, 2048, 8192, 8192, 8192])
         #expect(reads(.ofRequests, [9000, 9000, 9000]) == [512, 2048, 2048])
     }
 
-    @Test("a burst of frames comes in one piece, whatever came before it", arguments: [0, 1, 100])
+    @Test("a burst of frames is read in one piece, whatever preceded it", arguments: [0, 1, 100])
     func bursts(between: Int) {
         // The small end of a burst leaves the buffer as it is.
         let burst = [6000] + Array(repeating: 200, count: min(between, 15))
@@ -89,7 +89,7 @@ import Testing
         #expect(sizes.dropFirst(2).allSatisfy { $0 == 8192 })
     }
 
-    @Test("a client that writes little for long is read in small pieces again")
+    @Test("a client that writes little for a long time is read in small pieces again")
     func smallAgain() {
         let sizes = reads(.ofFrames, [9000, 9000] + Array(repeating: 100, count: 100))
         #expect(sizes[2...17].allSatisfy { $0 == 8192 })

@@ -6,24 +6,24 @@ import RoostServer
 import RoostTestSupport
 import Testing
 
-/// Sockets that ask for as much as they can and read nothing: what the server holds for them is bounded, and others are served.
+/// Sockets that request as much as they can and read nothing: the server's memory for them is bounded, and others are served.
 ///
-/// Debug builds are given room for what isn't their own.
+/// The bounds leave room for the overhead of debug builds.
 @Suite(.serialized) struct HostileSocketTests {
-    /// 640 calls for a page each, of 1 MiB as it is written, in 52 KB.
+    /// 640 calls in 52 KB, each for a page of 1 MiB as it is written.
     private static let calls: [UInt8] = (1...640).flatMap { number in
         RawSocket.frame(
             opcode: 1, Array(#"{"call":\#(number),"operation":"message.list","with":{"channel":"c","limit":100}}"#.utf8))
     }
 
-    /// The most memory that a process has had, in MiB.
+    /// A process's peak memory, in MiB.
     private static func peakMebibytes(of process: Int32) throws -> Int {
         let status = try String(contentsOfFile: "/proc/\(process)/status", encoding: .utf8)
         guard let match = status.firstMatch(of: /VmHWM:\s+(\d+) kB/), let size = Int(match.1) else { throw Missed("VmHWM") }
         return size / 1024
     }
 
-    /// A channel with pages of texts that grow six times when they are written.
+    /// A channel with pages of texts that grow sixfold when they are written.
     private static func fill(_ server: WatchedServer) async throws -> RawSocket {
         let owner = try await server.socket("owner")
         _ = try await owner.call(CreateChannel(channel: "c"))
@@ -34,7 +34,7 @@ import Testing
         return owner
     }
 
-    @Test("I18 one that asks for 640 pages and reads none makes the server hold little", arguments: [1, 60])
+    @Test("I18 a socket that requests 640 pages and reads none makes the server hold little", arguments: [1, 60])
     func unreadPages(_ count: Int) async throws {
         let server = try await WatchedServer.start(arguments: ["--memory-budget", "16"])
         let owner = try await Self.fill(server)
@@ -48,7 +48,7 @@ import Testing
         }
         let before = try Self.peakMebibytes(of: server.process.identifier)
         for socket in hostile { socket.connection.post(Self.calls) }
-        // The others are served meanwhile: refused for a moment at most, and then as ever.
+        // Others are served meanwhile: refused for a moment at most, and then as usual.
         for number in 0..<20 {
             try await Polling.value {
                 try? await owner.call(GetMe()).userId
@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test(
-        "I18 a user whose sockets ask for small pages first, and then for hundreds of large ones, takes nothing of what others need"
+        "I18 a user whose sockets request small pages first and then hundreds of large ones takes nothing that others need"
     )
     func smallPagesFirst() async throws {
         let server = try await WatchedServer.start(arguments: ["--memory-budget", "16"])
@@ -84,7 +84,7 @@ import Testing
         for _ in 0..<20 {
             let socket = try await server.socket("mallory")
             try await socket.call(JoinChannel(channel: "c"))
-            // From here on several pages may be under way on the socket.
+            // From here on several pages may be in progress on the socket.
             for _ in 0..<3 { _ = try await socket.call(ListMessages(channel: "c", limit: 1)) }
             try await socket.connection.setReading(false)
             hostile.append(socket)
@@ -102,7 +102,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I18 answers over HTTP that a client leaves unread count until it reads them or goes, and end at the limit")
+    @Test("I18 answers over HTTP that a client leaves unread count until it reads them or disconnects, and end at the limit")
     func unreadAnswers() async throws {
         let server = try await WatchedServer.start(arguments: ["--memory-budget", "8"])
         let owner = try await Self.fill(server)
@@ -114,7 +114,7 @@ import Testing
         func askForPages() async throws -> RawConnection {
             let connection = try await RawConnection.connect(port: server.port)
             try await connection.setReading(false)
-            // The kernels of both sides take the first few.
+            // The kernels of both sides buffer the first few.
             for _ in 0..<12 {
                 connection.post(
                     Array(
@@ -129,7 +129,7 @@ import Testing
         } until: {
             $0 > 400_000
         }
-        // It reads what it asked for, and nothing is held any more.
+        // It reads its answers, and nothing is held any longer.
         try await first.setReading(true)
         try await Polling.value {
             try await held()
@@ -151,7 +151,7 @@ import Testing
             $0 == 0
         }
 
-        // One user has a quarter of 8 MiB, and others go on whatever that user leaves unread.
+        // One user has a quarter of 8 MiB, and others continue whatever that user leaves unread.
         var many: [RawConnection] = []
         for _ in 0..<12 { many.append(try await askForPages()) }
         try await Polling.value {
@@ -172,7 +172,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I21 I18 calls of 32 MiB, in one go with the request for the socket, are each answered once, and few are held at a time")
+    @Test("I21 I18 calls of 32 MiB, sent with the request for the socket, are each answered once, and few are held at a time")
     func behindTheUpgrade() async throws {
         let server = try await WatchedServer.start(arguments: ["--memory-budget", "16"])
         let token = try await server.token("mallory")
@@ -191,14 +191,14 @@ import Testing
             guard case .text(let text) = frame else { return nil }
             return String(decoding: text, as: UTF8.self).firstMatch(of: /^{"reply":([0-9]+),"result"/).flatMap { Int($0.output.1) }
         }
-        // Calls that only read are carried out beside one another, and answered in any order.
+        // Calls that only read run concurrently, and are answered in any order.
         var replyCount = 0
         let frames = try await UpgradeTests.frames(on: connection) { frame in
             if answered(frame) != nil { replyCount += 1 }
             return replyCount == 16 * 32
         }
         #expect(frames.compactMap(answered).sorted() == Array(0..<16 * 32))
-        // The welcome came before them.
+        // The welcome preceded them.
         #expect(frames.first.map(answered) == .some(nil))
         try await connection.send(RawSocket.frame(opcode: 1, Array(#"{"call":9000,"operation":"user.me"}"#.utf8)))
         guard let rest = await connection.receive() else { throw Missed("a reply") }
@@ -214,7 +214,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I18 calls whose sockets are gone count until they are done")
+    @Test("I18 calls whose sockets are closed count until they are done")
     func callsWithoutSockets() async throws {
         let server = try await TestServer { $0.memoryBudgetBytes = 512 << 20 }
         func metric(_ name: String, _ labels: [String: String] = [:]) async throws -> Double {
@@ -226,7 +226,7 @@ import Testing
         let (isHeld, isFree) = (Mailbox<Bool>(), DispatchSemaphore(value: 0))
         async let writer: Void = server.perform { _ in
             isHeld.put(true)
-            // One that fails never lets go.
+            // A failed test never releases it.
             _ = isFree.wait(timeout: .now() + 60)
         }
         guard await isHeld.next() == true else { throw Missed("the writer") }
@@ -251,7 +251,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I18 fragments of sockets on which nobody has authenticated are held to 16 KiB each")
+    @Test("I18 fragments of unauthenticated sockets are limited to 16 KiB each")
     func fragments() async throws {
         let server = try await WatchedServer.start()
         var sockets: [RawSocket] = []

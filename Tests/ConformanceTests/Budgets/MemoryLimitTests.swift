@@ -6,7 +6,7 @@ import Testing
 
 @testable import RoostServer
 
-/// The limit on what the process takes: how much may be held for clients as it comes near.
+/// The limit on the process's memory: how much may be held for clients near it.
 @Suite struct MemoryLimitTests {
     private static let mebibyte = 1 << 20
     private static let governor = MemoryGovernor(limitBytes: 512 * mebibyte, budgetBytes: 256 * mebibyte)
@@ -15,7 +15,7 @@ import Testing
         governor.decide(residentBytes: resident * mebibyte, heldBytes: held * mebibyte)
     }
 
-    @Test("I18 far from the limit the budget holds, and near it half of what is left may be held besides")
+    @Test("I18 far from the limit the budget applies, and near it half of the rest may be held in addition")
     func room() {
         let far = Self.decide(resident: 60, held: 10)
         #expect(far == .init(heldBytesMax: (10 + (448 - 60) / 2) * Self.mebibyte, takesConnections: true, shouldTrim: false))
@@ -24,7 +24,7 @@ import Testing
         #expect(near == .init(heldBytesMax: 210 * Self.mebibyte, takesConnections: true, shouldTrim: true))
     }
 
-    @Test("I18 past the limit less may be held than is, no connection is served, and everybody is still answered")
+    @Test("I18 past the limit less may be held than is held, no connection is served, and every client is still answered")
     func past() {
         let past = Self.decide(resident: 548, held: 200)
         #expect(past == .init(heldBytesMax: 150 * Self.mebibyte, takesConnections: false, shouldTrim: true))
@@ -32,7 +32,7 @@ import Testing
         #expect(Self.decide(resident: 900, held: -1).heldBytesMax == MemoryGovernor.heldBytesMin)
     }
 
-    @Test("I18 after a storm the allocator gives back once, and a few clients that leave are no storm")
+    @Test("I18 after a storm the allocator returns memory once, and a few clients that leave aren't a storm")
     func storm() {
         var load = ClientLoad()
         let storm = 5000
@@ -42,25 +42,25 @@ import Testing
         }
         // 63 MiB at the peak, 23 without what was held and two connections of five, then 10, then nearly none.
         #expect(falls == [false, false, true, false, true, true, false, false, false])
-        // What is held counts without a connection, and a sum that is passed below 0 for a moment is none.
+        // Held bytes count without a connection, and a sum that is briefly below 0 counts as none.
         falls = [40 * Self.mebibyte, -1].map { load.hasFallen(heldBytes: $0, connections: 0) }
         #expect(falls == [false, true])
     }
 
-    @Test("I18 memory is given back each time the process has grown by 2 MiB, or a thirty-second, since the last time")
+    @Test("I18 memory is returned each time the process has grown by 2 MiB, or a thirty-second, since the last time")
     func growth() {
         var growth = MemoryGrowth()
         #expect([60, 61, 62].map { growth.hasGrown(to: $0 * Self.mebibyte) } == [false, false, true])
         growth.trimmed(to: 61 * Self.mebibyte)
         #expect([62, 63].map { growth.hasGrown(to: $0 * Self.mebibyte) } == [false, true])
-        // What is in use stays, and isn't looked for again and again.
+        // Memory in use stays, and isn't searched for again and again.
         growth.trimmed(to: 63 * Self.mebibyte)
         #expect([64, 40, 41, 42].map { growth.hasGrown(to: $0 * Self.mebibyte) } == [false, false, false, true])
         growth.trimmed(to: 320 * Self.mebibyte)
         #expect([329, 330].map { growth.hasGrown(to: $0 * Self.mebibyte) } == [false, true])
     }
 
-    @Test("I18 a limit that no server can keep is refused, and one that it can keep is shown")
+    @Test("I18 a limit that no server can keep is refused, and one that it can keep is reported")
     func setting() async throws {
         let refusal = await #expect(throws: RoostError.self) {
             _ = try await TestServer { $0.memoryLimitBytes = 127 * Self.mebibyte }
@@ -80,9 +80,9 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I18 without memory a connection is for health checks alone, counted and logged by the limit's name")
+    @Test("I18 without memory a connection is for health checks only, counted and logged by the limit's name")
     func connections() async throws {
-        // The server is in this process, which takes more than it may.
+        // The server is in this process, which takes more memory than allowed.
         let ballast = [UInt8](repeating: 1, count: 160 * Self.mebibyte)
         let lines = Mutex<[String]>([])
         let logger = Logger(label: "test", factory: { _ in LogLines { line in lines.withLock { $0.append(line) } } })

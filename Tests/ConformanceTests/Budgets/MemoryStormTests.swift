@@ -5,7 +5,7 @@ import Testing
 
 @testable import RoostServer
 
-/// The memory of a server's whole process while hundreds of hostile connections are there, and after they have left.
+/// The memory of a server's whole process during hundreds of hostile connections, and after they have left.
 ///
 /// The bounds have room for a debug build. `roost bench hostile` measures thousands on a release build.
 @Suite(.serialized) struct MemoryStormTests {
@@ -34,7 +34,7 @@ import Testing
             """.utf8)
     }
 
-    /// What one connection sends, of six kinds: none of it has an end, or is read.
+    /// The input of one connection, of six kinds: unfinished, or with answers that aren't read.
     private static func bytes(_ number: Int, token: String) -> [UInt8] {
         switch number % 6 {
         case 0: Array("GET / HTTP/1.1\r\nHost: x\r\nX: ".utf8) + letters(7900)
@@ -65,7 +65,7 @@ import Testing
         return connections
     }
 
-    @Test("I18 what 240 hostile connections take of the process is bounded, and is given back when they leave")
+    @Test("I18 the memory for 240 hostile connections is bounded, and is returned when they leave")
     func givenBack() async throws {
         let server = try await WatchedServer.start()
         // Made once, on the first request.
@@ -94,7 +94,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I18 users who become members of large channels get a copy each, and few of these are held at a time")
+    @Test("I18 new members of large channels get a copy each, and few of these are held at a time")
     func told() async throws {
         let (userCount, channelCount) = (99, 8)
         let server = try await WatchedServer.start()
@@ -123,7 +123,7 @@ import Testing
         } until: {
             $0 == Double(userCount)
         }
-        // From here on the highest is counted anew.
+        // Resets the peak.
         try Data("5".utf8).write(to: URL(filePath: "/proc/\(server.process.identifier)/clear_refs"))
         let before = try Self.mebibytes("VmHWM", of: server)
         let users = (0..<userCount).map { "\"user\($0)\"" }.joined(separator: ",")
@@ -137,7 +137,7 @@ import Testing
             }
             try await group.waitForAll()
         }
-        // An event loop that lags delivers when the calls are answered already.
+        // A lagging event loop delivers after the calls are answered.
         let told = try await Polling.value {
             try await server.metrics().value("roost_sent_bytes_total") ?? 0
         } until: {
@@ -150,7 +150,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I18 of bodies that come at once, as many are read as there is room for; the others are refused as overloaded")
+    @Test("I18 of simultaneous bodies as many are read as there is room for; the others are refused as overloaded")
     func bodies() async throws {
         let server = try await WatchedServer.start(arguments: ["--memory-budget", "8"])
         var connections: [RawConnection] = []
@@ -167,7 +167,7 @@ import Testing
                     Content-Length: \(Limits.bodySizeBytes)\r\n\r\n{
                     """.utf8))
         }
-        // Of users whom the server sees for the first time it is their entry that is refused, while more bodies than that are begun at one moment.
+        // The server refuses new users at their first authentication while more bodies than that begin at one moment.
         try await Polling.value {
             try await server.metrics().samples.filter { $0.name == "roost_refusals_total" && $0.labels["code"] == "overloaded" }
                 .reduce(0) { $0 + $1.value }
@@ -179,14 +179,14 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I18 a limit of the process isn't passed: others are refused as overloaded near it, and served again afterwards")
+    @Test("I18 the process's limit isn't exceeded: others are refused as overloaded near it, and served again afterwards")
     func limit() async throws {
         let limitMebibytes = MemoryGovernor.limitBytesMin / Self.mebibyte
         let server = try await WatchedServer.start(arguments: ["--memory-limit", "\(limitMebibytes)", "--memory-budget", "512"])
         let token = try await server.token("ann")
         #expect(try await server.request("GET", "/v1/me", token: token).status == 200)
         var hostile = try await Self.attack(server, count: 420)
-        // On a slow machine the first of them are gone before the last are there: a body has to come within its deadline.
+        // On a slow machine the first are gone before the last arrive: a body has a deadline.
         let refusal = try await Polling.value(within: .seconds(60)) {
             let answer = try await server.request("GET", "/v1/me", token: token)
             if answer.status != 503, hostile.count < 4000 { hostile += try await Self.attack(server, count: 90) }

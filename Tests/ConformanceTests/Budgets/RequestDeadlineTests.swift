@@ -5,7 +5,7 @@ import Testing
 
 @testable import RoostServer
 
-/// How long a connection may take for a request, and how long it may stay without one. The clock is the test's.
+/// How long a connection may take for a request, and how long it may be idle. The clock is the test's.
 @Suite struct RequestDeadlineTests {
     private static func connection(waiting: @escaping () -> Int = { 0 }) throws -> EmbeddedChannel {
         let limits = GatewayChannel.Configuration()
@@ -39,7 +39,7 @@ import Testing
         try channel.writeOutbound(HTTPServerResponsePart.end(nil))
     }
 
-    /// Whether the connection is open just before so many more seconds have passed, and at their end.
+    /// Whether the connection is open just before this many more seconds have passed, and at their end.
     private static func isOpen(_ channel: EmbeddedChannel, around seconds: Int64) -> [Bool] {
         channel.embeddedEventLoop.advanceTime(by: .seconds(seconds - 1))
         let before = channel.isActive
@@ -47,7 +47,7 @@ import Testing
         return [before, channel.isActive]
     }
 
-    @Test("I21 a request has 30 seconds from its first byte to its last, however often a byte comes")
+    @Test("I21 a request has 30 seconds from its first byte to its last, however often a byte arrives")
     func slowRequest() throws {
         let silent = try Self.connection()
         #expect(Self.isOpen(silent, around: 30) == [true, false])
@@ -59,7 +59,7 @@ import Testing
         }
         #expect(Self.isOpen(slow, around: 1) == [true, false])
 
-        // Nor does the word to go on give it more.
+        // Nor does "100 Continue" extend the deadline.
         let asking = try Self.served()
         let head = "PUT /v1/me HTTP/1.1\r\nhost: example.org\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n"
         try asking.writeInbound(ByteBuffer(string: head))
@@ -85,7 +85,7 @@ import Testing
         #expect(Self.isOpen(busy, around: 30) == [true, false])
     }
 
-    @Test("I21 a request that has arrived isn't cut while it is worked on: it may wait for a lock for up to 10 minutes")
+    @Test("I21 a request that has arrived isn't cut off while it is processed: it may wait for a lock for up to 10 minutes")
     func arrivedRequest() throws {
         for isWhole in [true, false] {
             let channel = try Self.served()
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test("I21 a request that has arrived whole behind another isn't cut while it is worked on, once the other is answered")
+    @Test("I21 a pipelined request that has arrived whole isn't cut off while it is processed, once the previous one is answered")
     func pipelinedRequest() throws {
         let request = "GET /v1/me HTTP/1.1\r\nhost: example.org\r\n\r\n"
         let channel = try Self.served()
@@ -113,7 +113,7 @@ import Testing
         try Self.answer(on: channel)
         #expect(Self.isOpen(channel, around: 60) == [true, false])
 
-        // One of which only a part has arrived has no longer than a request that hasn't begun.
+        // A partial request has no more time than one that hasn't begun.
         let partly = try Self.served()
         try partly.writeInbound(
             ByteBuffer(string: request + "PUT /v1/me HTTP/1.1\r\nhost: example.org\r\ncontent-length: 2\r\n\r\n{"))
@@ -121,7 +121,7 @@ import Testing
         #expect(Self.isOpen(partly, around: 60) == [true, false])
     }
 
-    @Test("I21 an answer that is read slowly isn't cut: the time between requests begins when it has been read")
+    @Test("I21 an answer that is read slowly isn't cut off: the idle time begins when it has been read")
     func slowAnswer() throws {
         var left = 1000
         let slow = try Self.connection { left }
@@ -132,7 +132,7 @@ import Testing
             left -= 50
         }
         #expect(slow.isActive && left == 0)
-        // Looked at each 15 seconds: by the second look nothing is left, and has been for that long.
+        // Checked every 15 seconds: at the second check nothing has been left for that long.
         slow.embeddedEventLoop.advanceTime(by: .seconds(15))
         #expect(Self.isOpen(slow, around: 60) == [true, false])
 
@@ -146,7 +146,7 @@ import Testing
         #expect(Self.isOpen(stopped, around: 60) == [true, false])
     }
 
-    @Test("I21 a request behind an answer that isn't read gives the client no more time to read it")
+    @Test("I21 a request after an unread answer gives the client no more time to read it")
     func requestBehindAnswer() throws {
         let request = ByteBuffer(string: "GET /v1/me HTTP/1.1\r\nhost: example.org\r\n\r\n")
         for (waiting, later, isCut) in [(1000, 1000, true), (1000, 0, false), (0, 0, false)] {
@@ -161,7 +161,7 @@ import Testing
             }
             channel.embeddedEventLoop.advanceTime(by: .seconds(20))
             left = later
-            // It is worked on for as long as that takes.
+            // Processing may take as long as it needs.
             channel.embeddedEventLoop.advanceTime(by: .minutes(10))
             #expect(channel.isActive)
             try Self.answer(on: channel)

@@ -3,11 +3,11 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// How many HTTP requests one user may have under way.
+/// How many HTTP requests one user may have in progress.
 @Suite struct RequestLimitTests {
     private static let bodySizeBytes = 10_000
 
-    /// The two halves of a request whose body has that size.
+    /// The two halves of a request that creates a channel and has a body of ``bodySizeBytes``.
     private static func halves(creating channel: ChannelID, token: String) -> (first: String, second: String) {
         let head = [
             "POST /v1/channels HTTP/1.1", "Host: 127.0.0.1", "Connection: close", "Authorization: Bearer \(token)",
@@ -18,7 +18,7 @@ import Testing
         return (head.joined(separator: "\r\n") + "\r\n\r\n", body + space)
     }
 
-    @Test("I21 I18 one request more of a user than may be under way is refused, logged and counted, until one of them has ended")
+    @Test("I21 I18 a user's request above the limit in progress is refused, logged and counted, until one of the others has ended")
     func requestsOfUser() async throws {
         let server = try await WatchedServer.start(arguments: ["--requests-per-user", "3"])
         let token = try await server.token("ann")
@@ -29,7 +29,7 @@ import Testing
             try await connection.send(first)
             underWay.append((connection, second))
         }
-        // A body counts as soon as its request is let in.
+        // A body counts as soon as its request is admitted.
         try await Polling.value {
             try await server.metrics().value("roost_held_bytes") ?? 0
         } until: {

@@ -26,7 +26,7 @@ import Testing
             frames: Array(repeating: RawSocket.frame(opcode: 9, spaces(125)), count: 16_384 / 125 + 1)),
     ]
 
-    @Test("I21 a socket on which nobody has authenticated has 16 KiB, and is closed with 1009 past that", arguments: cases)
+    @Test("I21 an unauthenticated socket may send 16 KiB, and is closed with 1009 beyond that", arguments: cases)
     func closes(_ bad: OversizedInput) async throws {
         let server = try await TestServer.shared()
         let socket = try await RawSocket.open(port: server.port)
@@ -35,7 +35,7 @@ import Testing
         #expect(code == 1009)
     }
 
-    @Test("I21 a client that goes on sending learns why its socket is closed, and is cut off after a moment")
+    @Test("I21 a client that keeps sending learns why its socket is closed, and is cut off after a moment")
     func goesOnSending() async throws {
         let server = try await TestServer.shared()
         let socket = try await RawSocket.open(port: server.port, isHalfClosable: true)
@@ -67,7 +67,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I21 what comes behind the authenticate frame waits for the welcome, and is then carried out")
+    @Test("I21 frames after the authenticate frame wait for the welcome, and are then carried out")
     func pipelined() async throws {
         let server = try await TestServer()
         let socket = try await RawSocket.open(port: server.port)
@@ -84,7 +84,7 @@ import Testing
         }
         #expect(Set(kinds) == [#"{"welcome"#, #"{"reply":"#, #"{"error":"#])
         #expect(kinds.first == #"{"welcome"#)
-        // With an invalid token, none of it is even read.
+        // With an invalid token, none of them is even read.
         let stranger = try await RawSocket.open(port: server.port)
         try await stranger.connection.send(
             RawSocket.frame(opcode: 1, try JSONWriter.bytes(of: AuthenticateFrame(token: "nonsense")))

@@ -2,7 +2,7 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// Devices of clients that send their token with the request that opens a socket.
+/// Devices of clients that send their token in the request for the socket.
 @Suite struct DeviceHeaderTests {
     private static let upgrade = [
         "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
@@ -19,7 +19,7 @@ import Testing
         return socket
     }
 
-    @Test("a device that is named in the headers of the request is listed, and signing it out closes its socket")
+    @Test("a device named in the request's headers is listed, and signing it out closes its socket")
     func named() async throws {
         let server = try await TestServer()
         let token = "Authorization: Bearer \(try await server.token("ann"))"
@@ -42,7 +42,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I21 a device in headers that can't be taken is refused by its header's name, and there is no socket")
+    @Test("I21 an invalid device in headers is refused by its header's name, and no socket opens")
     func refused() async throws {
         let server = try await TestServer()
         let token = try await server.token("ann")
@@ -53,7 +53,7 @@ import Testing
         let (id, name, platform) = ("Roost-Device", "Roost-Device-Name", "Roost-Device-Platform")
         #expect(try await ask("\(name): Phone", token: token) == ["400", "invalid_argument", id])
         #expect(try await ask("\(id): phone", token: nil) == ["400", "invalid_argument", id])
-        // With these a socket is opened, and nobody is known on it.
+        // These open an unauthenticated socket.
         for other in ["Authorization: Basic YTpi", "Authorization: Bearer"] {
             #expect(try await ask("\(id): phone", other, token: nil) == ["400", "invalid_argument", id])
         }
@@ -70,7 +70,7 @@ import Testing
             let answer = try await server.request("GET", "/v1/socket", token: token, headers: Self.upgrade + bad)
             #expect(try [answer.code, Self.field(of: answer)] == ["limit_exceeded", header])
         }
-        // Nothing else takes them.
+        // No other request accepts them.
         let answer = try await server.request("GET", "/v1/me", token: token, headers: ["\(id): phone"])
         #expect(try [String(answer.status), answer.code, Self.field(of: answer)] == ["400", "invalid_argument", id])
         try await server.stop()

@@ -7,7 +7,7 @@ import Testing
 
 /// Devices with the real server: on bare sockets, and with the SDK.
 @MainActor @Suite struct DeviceTests {
-    /// Returns what a socket gets until it is closed: the messages, and the code.
+    /// Returns what a socket receives until it is closed: the messages, and the code.
     private static func end(of socket: RawSocket) async throws -> (messages: [String], code: UInt16) {
         var messages: [String] = []
         while true {
@@ -29,7 +29,7 @@ import Testing
 
     private static let signedOut = #"{"error":{"code":"token_revoked","message":"This device was signed out. Get another token."}}"#
 
-    @Test("signing a device out closes its sockets while they send, revokes its token, and nothing more of either arrives")
+    @Test("signing a device out closes its sockets while they send, revokes its token, and nothing more from either arrives")
     func signOut() async throws {
         let server = try await TestServer()
         let forge = try TokenForge(secret: try SecretFile(directory: server.directory).read())
@@ -45,7 +45,7 @@ import Testing
         #expect(try await laptop.call(ListDevices()).map(\.deviceId) == ["phone", "laptop"])
         #expect(try await sockets[0].call(ListDevices()).map(\.isCurrent) == [true, false])
 
-        // Calls of the device are on their way before the sign-out, with it and after it: each is answered, or was never made.
+        // The device's calls are sent before, during and after the sign-out: each is answered, or was never made.
         for (index, socket) in sockets.enumerated() {
             for number in 0..<20 {
                 _ = try await socket.post(
@@ -70,7 +70,7 @@ import Testing
         #expect(try await Self.end(of: again).code == CloseCode.tokenRevoked.rawValue)
         #expect(try await laptop.call(ListDevices()).map(\.deviceId) == ["laptop"])
 
-        // With another token it comes back, and the own device can be signed out.
+        // With another token it reconnects, and a user can sign out their own device.
         let back = try await Self.socket(phone, token("t4"), on: server)
         #expect(try await back.call(ListDevices()).map(\.deviceId) == ["phone", "laptop"])
         #expect(try await back.call(SignOutDevice(device: "phone")).isTokenRevoked)
@@ -95,7 +95,7 @@ import Testing
             #expect(code == CloseCode.unauthenticated.rawValue)
             #expect(messages.count == 1 && messages.allSatisfy { $0.contains(#""field":"\#(field)""#) }, "\(messages)")
         }
-        // What can't be read, or isn't a member, is named as well; never with its value.
+        // Unreadable and unknown members are named as well, never with their values.
         for (members, field) in [
             (#""token":7"#, "token"), (#""client":"x""#, "token"), (#""token":"T","client":5"#, "client"),
             (#""token":"T","devcie":{"deviceId":"d"}"#, "devcie"), (#""token":"T","device":"phone""#, "device"),
@@ -118,7 +118,7 @@ import Testing
         #expect(try listed.decoded([Device].self) == [])
         let unknown = try await server.request("POST", "/v1/me/devices/phone/sign-out", token: token)
         #expect([String(unknown.status), unknown.code] == ["404", "not_found"])
-        // It holds up others, so nobody does it all the time.
+        // It holds up others, so it has a rate limit.
         let bob = try await server.socket("bob")
         for _ in 0..<30 { _ = try await bob.post(SignOutDevice(device: "phone")) }
         var refusals: [String: Int] = [:]
@@ -129,7 +129,7 @@ import Testing
         }
         #expect(refusals.values.reduce(0, +) == 30 && refusals.count == 2, "\(refusals)")
         #expect(refusals["not_found", default: 0] >= Limits.signOutsPerMinute, "\(refusals)")
-        // It is one count for both transports, and each user has their own.
+        // Both transports share a count, and each user has their own.
         let more = try await server.request("POST", "/v1/me/devices/phone/sign-out", token: try await server.token("bob"))
         #expect([String(more.status), more.code] == ["429", "rate_limited"])
         let other = try await server.request("POST", "/v1/me/devices/phone/sign-out", token: token)
@@ -137,12 +137,12 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a client whose device has a name with more accents on a letter than are taken connects, with fewer")
+    @Test("a client whose device name has more accents on a letter than allowed connects with fewer")
     func markedName() async throws {
         let server = try await TestServer()
         let marks = String(repeating: "\u{301}", count: 200)
         var configuration = Chat.Configuration.tested(.inMemory)
-        // Marks that no letter stands before are a row too.
+        // Marks without a letter before them count too.
         configuration.device = DeviceInfo(name: "a\(marks)b", platform: marks)
         let chat = Chat(url: server.url, user: "ann", configuration: configuration) { try await server.token("ann") }
         try await chat.connect()
@@ -153,7 +153,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a client names its device, keeps its id beside its files, and signs others out")
+    @Test("a client names its device, keeps its id with its files, and signs others out")
     func sdk() async throws {
         let server = try await TestServer()
         let folder = TemporaryDirectory.make()
@@ -178,7 +178,7 @@ import Testing
         let listed = try await reopened.devices()
         #expect(listed.count == 2 && listed.first?.isCurrent == false && listed.first?.platform == "Linux")
         #expect(try await unnamed.devices().map(\.isCurrent) == [false, false])
-        // Its token has no jti: it is disconnected, and comes back with another one of its app's.
+        // Its token has no jti: it is disconnected, and reconnects with another token from its app.
         var statuses: [ConnectionStatus] = []
         let observed = phone.connection.observe { statuses.append($0) }
         let id = try #require(listed.first?.deviceId)

@@ -23,7 +23,7 @@ import Testing
         try MetricsText(try await server.request("GET", "/metrics").body).value("roost_effects_\(name)")
     }
 
-    @Test("Effects run when they are due, once each, also those that more wait for than run at one time")
+    @Test("Effects run when they are due, once each, even if more are due than run at one time")
     func due() async throws {
         let probe = EffectProbe()
         let server = try await TestServer { $0.effects = probe.settings }
@@ -46,7 +46,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("A kind whose work outside hangs leaves room for the others")
+    @Test("A kind whose external work hangs leaves room for the others")
     func roomBesideWhatHangs() async throws {
         let probe = EffectProbe()
         let keys = (0..<40).map { "hangs \($0)" }
@@ -76,7 +76,7 @@ import Testing
     @Test("An effect runs before the 1,000 of another kind that became due after it")
     func roomBesideMany() async throws {
         let endedBefore = Mutex<Int?>(nil)
-        // Behind the other kind by its name.
+        // After the other kind by its name.
         let last = EffectKind.Name(rawValue: "test.z")
         var settings = EffectProbe().settings
         settings.kinds.append(
@@ -94,12 +94,12 @@ import Testing
         } until: {
             $0 != nil
         }
-        // The other kind has the places that are left at most.
+        // The other kind has at most the remaining places.
         #expect(endedBefore.withLock { $0 ?? .max } < settings.underWayMax)
         try await server.stop()
     }
 
-    @Test("What was asked for before a stop runs after the start, and what was under way runs again")
+    @Test("Effects requested before a stop run after the start, and those in progress run again")
     func restart() async throws {
         let directory = TemporaryDirectory.make()
         let probe = EffectProbe()
@@ -118,7 +118,7 @@ import Testing
         }
         try await first.stop()
         let second = try await TestServer(directory: directory) { [settings] in $0.effects = settings }
-        // As if a minute had passed for it.
+        // Simulates that a minute has passed.
         try await second.perform { context in
             try context.transaction.execute("UPDATE effects SET due_at = due_at - 60000 WHERE effect_key = 'later'")
         }
@@ -142,7 +142,7 @@ import Testing
         return copy
     }
 
-    @Test("What was asked for before a kill runs after the next start, and what was under way then runs again")
+    @Test("Effects requested before a kill run after the next start, and those in progress run again")
     func kill() async throws {
         let killed = EffectProbe()
         killed.hang("under way")
@@ -164,7 +164,7 @@ import Testing
         let probe = EffectProbe()
         settings.performers = probe.settings.performers
         let second = try await TestServer(directory: directory) { [settings] in $0.effects = settings }
-        // As if a minute had passed, by which the lease of what was under way is over too.
+        // Simulates that a minute has passed, so leases of effects in progress have expired too.
         try await second.perform { context in
             try context.transaction.execute(
                 "UPDATE effects SET due_at = due_at - 60000 WHERE kind = \(EffectProbe.outside.rawValue)")
@@ -179,7 +179,7 @@ import Testing
         for used in [first.directory, directory] { try? FileManager.default.removeItem(at: used) }
     }
 
-    @Test("An effect that fails is tried again, one that fails too often is dead: /metrics shows it, and others go on")
+    @Test("An effect that fails is retried, one that fails too often is dead: /metrics shows it, and others continue")
     func failing() async throws {
         let probe = EffectProbe()
         probe.fail("once", times: 1)
@@ -192,7 +192,7 @@ import Testing
             try context.transaction.execute(
                 "INSERT INTO settings (name, value) VALUES ('done.test.inside.taken', 'before')")
             try context.later(EffectProbe.inside, key: "taken", at: context.now)
-            // A refusal by its rule is its own failure, even one that would tell callers to retry.
+            // A refusal by its rule is its own failure, even one that would make callers retry.
             try context.later(EffectProbe.inside, key: "refused", at: context.now)
             try context.later(EffectProbe.inside, key: "good", at: context.now)
             try context.later(.init(rawValue: "newer.kind"), key: "kept", at: context.now)
@@ -217,7 +217,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("roost effects lists what is dead, and what it has tried again runs at once")
+    @Test("roost effects lists dead effects, and those it retries run immediately")
     func retrying() async throws {
         let probe = EffectProbe()
         for key in ["one", "two", "three"] { probe.fail(key, times: 2) }
@@ -249,7 +249,7 @@ import Testing
         }
         let gone = try await roost("retry test.outside one")
         #expect(gone.status == 1 && gone.errors.contains("not_found"))
-        // One that is there and isn't dead isn't retried either.
+        // An existing effect that isn't dead isn't retried either.
         try await server.perform { context in
             try context.later(EffectProbe.outside, key: "later", at: Timestamp(milliseconds: context.now.milliseconds + 3_600_000))
         }
@@ -271,7 +271,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("A performer that takes too long has failed, and holds up nobody")
+    @Test("A performer that takes too long fails, and holds up no others")
     func hanging() async throws {
         let probe = EffectProbe()
         for number in 0..<4 { probe.hang("\(number)") }

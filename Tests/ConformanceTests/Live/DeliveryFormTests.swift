@@ -7,7 +7,7 @@ import Testing
 
 /// The three forms in which a message reaches a member: watched, as a notification, pushed.
 @Suite struct DeliveryFormTests {
-    @Test("ST-07 R37 each device that is online gets one form of a message, and a member without one is pushed it")
+    @Test("ST-07 R37 each online device gets one form of a message, and a member without one gets a push")
     func forms() async throws {
         let pushed = Mailbox<PushNotification>()
         let server = try await TestServer { $0.pushSender = { for push in $0 { pushed.put(push) } } }
@@ -20,7 +20,7 @@ import Testing
             try await server.socket("eve")
         )
         try await watching.call(WatchChannel(channel: "general"))
-        // Nobody sees that eve is there, and she is.
+        // Eve is online, though others can't see it.
         try await eve.call(UpdatePreferences(sharesPresence: false))
         let sent = try await ann.call(SendMessage(channel: "general", clientId: "1", text: "hi"))
         let first = try #require(await pushed.next())
@@ -28,7 +28,7 @@ import Testing
         for (socket, isWatching) in [(watching, true), (other, false), (cid, false), (eve, false)] {
             #expect(try await forms(of: "hi", at: socket) == [isWatching])
         }
-        // Whoever has gone is pushed, and whoever has come isn't.
+        // A member who has disconnected gets a push, and one who has connected doesn't.
         await cid.close()
         let dan = try await server.socket("dan")
         try await Polling.value {
@@ -43,7 +43,7 @@ import Testing
         try await server.stop()
     }
 
-    /// Whether each event with a text that a socket has got by now is marked as that of a watched channel.
+    /// For each event with the text that a socket has received by now, whether it is marked as from a watched channel.
     private func forms(of text: String, at socket: RawSocket) async throws -> [Bool] {
         _ = try await socket.post(GetMe())
         var forms: [Bool] = []
@@ -53,7 +53,7 @@ import Testing
         return forms
     }
 
-    @Test("ST-07 pushes are handed off again if that fails, and after the server was away")
+    @Test("ST-07 pushes are retried if the sender fails, and after the server was down")
     func again() async throws {
         let pushed = Mailbox<String>()
         let failures = Mutex(1)

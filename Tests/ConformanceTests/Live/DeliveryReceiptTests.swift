@@ -4,10 +4,10 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// What has arrived on the devices of others, as the SDK tells and shows it.
+/// Delivery receipts, as the SDK sends and shows them.
 @Suite struct DeliveryReceiptTests {
     @Test(
-        "X-33 a message that has arrived and isn't read has a second tick, without the app's doing, and after an absence of who sent it"
+        "X-33 a delivered and unread message has a second tick, without any action of the app, and after an absence of its sender"
     )
     @MainActor func secondTick() async throws {
         let server = try await TestServer()
@@ -22,7 +22,7 @@ import Testing
         try await quiet.sendConfirmed(MessageDraft(text: "unheard"))
         try await wait("the second tick") { receipts.recipients(of: message) == ["bob"] }
         #expect(receipts.readers(of: message).isEmpty)
-        // Bob goes, and hears of the next when he is back; meanwhile ann goes.
+        // Bob disconnects, and gets the next message when he is back; meanwhile ann disconnects.
         await bob.disconnect()
         let next = try await general.sendConfirmed(MessageDraft(text: "there?"))
         await ann.disconnect()
@@ -37,11 +37,11 @@ import Testing
         #expect(told == next.seq)
         try await ann.connect()
         try await wait("what was told meanwhile") { receipts.recipients(of: next) == ["bob"] }
-        // Reading takes its place.
+        // Reading replaces it.
         try await bob.channel("general").markRead()
         try await wait("the reading") { receipts.readers(of: next) == ["bob"] }
         #expect(receipts.positions["bob"]?.deliveredSeq == nil)
-        // Whoever doesn't share it isn't told of.
+        // Users who don't share it send no receipts.
         try await bob.setSharing(delivery: false)
         try await wait("the setting") { bob.preferences.sharesDelivery == false }
         try await bob.outbox.loaded()
@@ -51,14 +51,14 @@ import Testing
         try await wait("bob to have it") { mine.lastMessage?.text == "and now?" }
         try await Task.sleep(for: .seconds(4))
         #expect(receipts.recipients(of: last).isEmpty)
-        // Where it is off nothing was stored, and nobody was told an error.
+        // Where it is off, nothing was stored and no error was reported.
         let positions = try await root.call(ListReaders(channel: "quiet")).items
         #expect(positions.allSatisfy { $0.deliveredSeq == nil })
         for client in [ann, bob] { await client.disconnect() }
         try await server.stop()
     }
 
-    @Test("X-33 X-37 whoever doesn't share it any more isn't shown with what was told before, once the server is asked again")
+    @Test("X-33 X-37 a user who stops sharing isn't shown with earlier receipts once the server is asked again")
     @MainActor func withdrawn() async throws {
         let server = try await TestServer()
         let ann = chat("ann", at: server)

@@ -6,11 +6,11 @@ import Testing
 
 @testable import Roost
 
-/// An outbox that grew for very long.
+/// A very large outbox.
 @MainActor @Suite struct LargeOutboxTests {
     private static let count: Int64 = 100_000
 
-    /// Writes the file as a device leaves it that was offline: messages in a channel, and what nobody has answered.
+    /// Writes the file of a device that was offline: messages in a channel, and unanswered operations.
     private func fill(_ directory: URL, at url: URL) async throws {
         let folder = directory.appending(component: SyncFiles.folderName(of: "ann", at: url))
         try StoreFolder.make(folder)
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(
-        "100,000 messages wait: the app opens, shows the first and the last of them, and the first fifty arrive in their order",
+        "with 100,000 queued messages the app opens, shows the first and the last, and the first fifty arrive in order",
         .timeLimit(.minutes(3)))
     func large() async throws {
         let server = try await TestServer()
@@ -49,7 +49,7 @@ import Testing
         try await ann.connect()
         let arrived = general.messages()
         try await wait("some that arrived", within: .seconds(60)) { arrived.items.count >= 50 }
-        // The list goes on with what arrives, and holds a window of it.
+        // The list continues with arriving messages, and holds a window of them.
         let shown = arrived.items.compactMap { Int($0.text) }
         let (oldest, newest) = (try #require(shown.first), try #require(shown.last))
         #expect(shown == (oldest...newest).filter { $0 != 2 })

@@ -3,10 +3,10 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// What the SDK shows of this moment, against the real server: typing, receipts, watchers and an app's own signals.
+/// The SDK's live objects against the real server: typing, receipts, watchers and an app's own signals.
 @MainActor @Suite struct LiveObjectTests {
     @Test(
-        "SB-02 R26 who types is shown by name, and not the user themself; a message, a pause and the end of the connection end it")
+        "SB-02 R26 other users who type are shown by name; a message, a pause and the end of the connection end it")
     func typing() async throws {
         let server = try await TestServer()
         let (ann, bob, phone) = (chat("ann", at: server), chat("bob", at: server), chat("bob", at: server))
@@ -25,7 +25,7 @@ import Testing
         #expect(own.users.isEmpty && onPhone.users.isEmpty)
         try await mine.sendConfirmed("hi")
         try await wait("bob to have written") { atAnn.users.isEmpty }
-        // The server was told too: it doesn't say again that he types.
+        // The server was notified too: the client doesn't repeat that he types.
         mine.startTyping()
         try await wait("bob to type again") { !atAnn.users.isEmpty }
         mine.stopTyping()
@@ -44,7 +44,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("SB-02 R26 what the server says of somebody's doing isn't what they type: they go on")
+    @Test("SB-02 R26 a system message about a user doesn't end their typing")
     func systemMessageWhileTyping() async throws {
         let server = try await TestServer()
         let (ann, bob, cid) = (chat("ann", at: server), chat("bob", at: server), chat("cid", at: server))
@@ -57,7 +57,7 @@ import Testing
         try await typing.loaded()
         var heard: [[UserID]] = []
         let token = typing.observe { users in
-            // They are told again once their names are known.
+            // They are reported again once their names are known.
             if heard.last != users.map(\.id) { heard.append(users.map(\.id)) }
         }
         try await whileTyping(in: atBob) {
@@ -65,7 +65,7 @@ import Testing
             try await atBob.addMembers(["cid"])
             try await wait("the server's message") { general.lastMessage?.kind == .system }
             try await wait("the channel") { atCid.currentUserMembership == .member }
-            // What is told next has come after the message, on each stage of the way.
+            // The next signal arrives after the message, at each stage.
             atCid.startTyping()
             try await wait("cid to type") { typing.users.count == 2 }
         }
@@ -74,7 +74,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("SB-02 R26 D-22 receipts: who has read is shown, live and after an absence, without those who don't share it")
+    @Test("SB-02 R26 D-22 receipts show who has read, live and after an absence, without those who don't share it")
     func receipts() async throws {
         let server = try await TestServer()
         let (ann, bob, cid) = (chat("ann", at: server), chat("bob", at: server), chat("cid", at: server))
@@ -93,7 +93,7 @@ import Testing
         try await atCid.markRead()
         try await wait("both to have read") { receipts.readers(of: first) == ["cid", "bob"] }
 
-        // What happens during an absence is there after it.
+        // Changes during an absence are shown after it.
         await ann.disconnect()
         let second = try await atBob.sendConfirmed("2")
         try await cid.setSharing(reading: false)
@@ -112,7 +112,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("SB-02 R26 who joins after a message isn't among those who have read it, and is among those who read the next")
+    @Test("SB-02 R26 a user who joins after a message isn't among its readers, and is among the next one's")
     func newcomers() async throws {
         let server = try await TestServer()
         let (ann, bob, dan) = (chat("ann", at: server), chat("bob", at: server), chat("dan", at: server))
@@ -166,7 +166,7 @@ import Testing
     }
 
     @Test(
-        "ST-06 ST-14 ST-16 a live list of watchers follows who comes and goes, with the differences, and is right after a reconnect"
+        "ST-06 ST-14 ST-16 a live list of watchers follows arrivals and departures, with differences, and is right after a reconnect"
     )
     func watchers() async throws {
         let server = try await TestServer()
@@ -195,7 +195,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("ST-15 those who began to watch last are the first of the last active watchers, and whoever stops is none")
+    @Test("ST-15 the most recent watchers come first among the last active watchers, and those who stop aren't listed")
     func lastActiveWatchers() async throws {
         let server = try await TestServer()
         let (ann, bob, cid) = (chat("ann", at: server), chat("bob", at: server), chat("cid", at: server))
@@ -269,7 +269,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("an app's own signals reach those who watch, with what they carry, and the sender's other devices")
+    @Test("an app's own signals reach watchers and the sender's other devices, with their contents")
     func signals() async throws {
         let server = try await TestServer()
         let (ann, bob, phone) = (chat("ann", at: server), chat("bob", at: server), chat("bob", at: server))

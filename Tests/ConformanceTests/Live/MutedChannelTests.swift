@@ -6,7 +6,7 @@ import Testing
 /// Muting a channel for oneself, with the SDK against the real server.
 @MainActor @Suite struct MutedChannelTests {
     @Test(
-        "D-29 EM-35 X-34 a muted channel is out of badge and totals on all devices, live and after an absence, and counts its messages"
+        "D-29 EM-35 X-34 a muted channel isn't in badge and totals on any device, live and after an absence, and counts its messages"
     )
     func muted() async throws {
         let server = try await TestServer()
@@ -38,7 +38,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("D-29 D-32 the end of a muting comes to a device by itself, and with it a hidden channel that has news")
+    @Test("D-29 D-32 a mute expires on a device by itself, which shows a hidden channel that has news")
     func ends() async throws {
         let server = try await TestServer()
         let (ann, bob) = (chat("ann", at: server), chat("bob", at: server))

@@ -5,7 +5,7 @@ import RoostServer
 import RoostTestSupport
 import Testing
 
-/// What an app is told, and what it tells: events, the order of calls, and reading while a channel is on the screen.
+/// What an app receives and sends: events, the order of calls, and reading while a channel is on the screen.
 @MainActor @Suite("Live: news and reading", .timeLimit(.minutes(5)))
 struct NewsTests {
     private func happened(_ event: ChatEvent?) -> ChatEvent.Happening? {
@@ -20,7 +20,7 @@ struct NewsTests {
         return nil
     }
 
-    @Test("SB-46 every device is told of a message when it is stored there: the sender's, the sender's other one, and others'")
+    @Test("SB-46 every device reports a message when it has stored it: the sender's, the sender's other one, and others'")
     func devices() async throws {
         let server = try await TestServer()
         let (ann, phone, laptop) = (chat("ann", at: server), chat("bob", at: server), chat("bob", at: server))
@@ -38,7 +38,7 @@ struct NewsTests {
         #expect(news.map(\.?.message) == [sent, sent, sent] && news.map(\.?.actor) == ["bob", "bob", "bob"])
         #expect(news.map(\.?.isOwn) == [false, true, true])
         #expect(news.map(\.?.isFromOtherDevice) == [false, false, true])
-        // It is in the store by then: nothing has to be asked for.
+        // By then it is in the store: nothing has to be fetched.
         await ann.disconnect()
         #expect(try await general.message(sent.messageId) == sent)
 
@@ -55,7 +55,7 @@ struct NewsTests {
         try await server.stop()
     }
 
-    @Test("ST-07 R37 each device is told for itself whether it watches the channel of an event, as long as it does")
+    @Test("ST-07 R37 each device is told whether it watches an event's channel itself, while it does")
     func watching() async throws {
         let server = try await TestServer()
         let (ann, phone, laptop) = (chat("ann", at: server), chat("bob", at: server), chat("bob", at: server))
@@ -75,7 +75,7 @@ struct NewsTests {
         try await server.stop()
     }
 
-    @Test("SB-17 a group's members are told who was invited and by whom, who has declined, and who has joined by an invitation")
+    @Test("SB-17 a group's members learn who was invited and by whom, who has declined, and who has joined by an invitation")
     func invitations() async throws {
         let server = try await TestServer()
         let (ann, bob) = (chat("ann", at: server), chat("bob", at: server))
@@ -84,7 +84,7 @@ struct NewsTests {
         try await dora.call(UpdatePreferences(autoAcceptInvitations: false))
         var events = bob.events.makeAsyncIterator()
         let trip = try await ann.createChannel("trip", type: .group, users: ["bob"])
-        // Whoever accepts of themselves comes in by an invitation too.
+        // Users who accept automatically join by an invitation too.
         #expect(await next(.channelCreated, &events)?.invitations.map(\.state) == [.accepted])
         let atBob = bob.channel("trip")
         try await wait("the channel") { atBob.currentUserMembership == .member }
@@ -128,7 +128,7 @@ struct NewsTests {
     }
 
     @Test(
-        "AM-45 while a channel is on the screen it is marked as read at once and then not too often, and the last message is marked at the end"
+        "AM-45 a channel on the screen is marked as read immediately, then at intervals, and its last message is marked at the end"
     )
     func reading() async throws {
         let server = try await TestServer()
@@ -145,7 +145,7 @@ struct NewsTests {
         try await send(1...3)
         try await wait("three messages") { general.unreadCount == 3 }
         var events = bob.events.makeAsyncIterator()
-        /// Counts the marks that the server tells of, until there are so many or the message comes. On the screen they are before they are on the server.
+        /// Counts the marks that the server reports, until there are this many or the message arrives. The screen shows marks before the server has them.
         func marks(upTo count: Int, orUntil text: String) async -> Int {
             var marks = 0
             while marks < count, let news = happened(await events.next(isolation: MainActor.shared)), news.message?.text != text {
@@ -172,7 +172,7 @@ struct NewsTests {
         try await server.stop()
     }
 
-    @Test("AM-45 of a list that is scrolled back only what it shows is marked")
+    @Test("AM-45 in a list that is scrolled back only the shown messages are marked")
     func readingAList() async throws {
         let server = try await TestServer()
         let ann = try await server.socket("ann")

@@ -9,7 +9,7 @@ import Testing
 @Suite struct PresenceTests {
     private func now() -> Timestamp { Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000)) }
 
-    /// Follows who is online from signal to signal until they are some.
+    /// Follows who is online from signal to signal until it matches.
     private func follow(_ socket: RawSocket, from known: Set<UserID>, to wanted: Set<UserID>) async throws {
         var online = known
         while online != wanted {
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test("SB-63 D-38 X-31 watchers are told who comes online with the first connection and goes with the last; others aren't")
+    @Test("SB-63 D-38 X-31 only watchers are notified who comes online with their first connection and goes with their last")
     func comingAndGoing() async throws {
         let server = try await TestServer()
         let (ann, cid) = (try await server.socket("ann"), try await server.socket("cid"))
@@ -32,12 +32,12 @@ import Testing
         let (phone, tablet) = (try await server.socket("bob"), try await server.socket("bob"))
         try await follow(ann, from: ["ann", "cid"], to: ["ann", "bob", "cid"])
         await phone.close()
-        // The second device is still there: the next signal is about cid.
+        // The second device is still connected: the next signal is about cid.
         await cid.close()
         try await follow(ann, from: ["ann", "bob", "cid"], to: ["ann", "bob"])
         await tablet.close()
         try await follow(ann, from: ["ann", "bob"], to: ["ann"])
-        // Whoever isn't watching hears nothing of it, and neither does anybody after leaving.
+        // Users who don't watch aren't notified, and neither are those who have left.
         let bob = try await server.socket("bob")
         try await follow(ann, from: ["ann"], to: ["ann", "bob"])
         try await ann.call(UnwatchChannel(channel: "general"))
@@ -47,14 +47,14 @@ import Testing
         try await server.stop()
     }
 
-    @Test("ST-05 D-23 whoever begins to watch while members come and go is told what the answer doesn't have yet")
+    @Test("ST-05 D-23 a user who begins to watch while members come and go is sent what the answer lacks")
     func whileComing() async throws {
         let server = try await TestServer()
         let ann = try await server.socket("ann")
         try await server.socket("bob").close()
         try await ann.call(CreateChannel(channel: "general", users: ["bob"]))
         for round in 0..<24 {
-            // At each moment of bob's coming, or going.
+            // At any moment of bob's connecting or disconnecting.
             async let coming = server.socket("bob")
             for _ in 0..<round % 20 { await Task.yield() }
             var online = try await ann.call(WatchChannel(channel: "general", limit: 0)).online
@@ -71,7 +71,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("X-37 whether a user is seen changes 20 times a minute: it concerns all of their connections in all that they are in")
+    @Test("X-37 a user may change their visibility 20 times a minute, since it concerns all of their connections and channels")
     func flipping() async throws {
         let server = try await TestServer()
         let ann = try await server.socket("ann")
@@ -79,12 +79,12 @@ import Testing
         let refused = refusals.compactMap { $0 }
         #expect(refused.count >= 60 - 2 * Limits.presenceChangesPerMinute)
         #expect(refused.allSatisfy { $0.code == .rateLimited && $0.limit == Int64(Limits.presenceChangesPerMinute) })
-        // Other preferences concern nobody's connections, and have another rate.
+        // Other preferences don't concern connections, and have another rate limit.
         _ = try await ann.call(UpdatePreferences(sharesTyping: false))
         try await server.stop()
     }
 
-    @Test("SB-63 X-31 whoever's line is cut, without an end, goes offline once nothing was heard of them for as long as is set")
+    @Test("SB-63 X-31 a user whose line is cut goes offline once nothing was received from them for the configured time")
     func cutLine() async throws {
         let server = try await TestServer { configuration in
             (configuration.pingInterval, configuration.idleTimeout) = (.seconds(1), .seconds(5))
@@ -93,7 +93,7 @@ import Testing
         let url = try #require(URL(string: "http://127.0.0.1:\(proxy.port)"))
         let bob = Chat(url: url, user: "bob", configuration: .tested()) { try await server.token("bob") }
         try await bob.connect()
-        // From here on the socket is read all the time: it answers pings only then, and would be gone likewise.
+        // From here on the socket is read all the time: it answers pings only while read, and would go offline too.
         let ann = try await server.socket("ann")
         try await ann.call(CreateChannel(channel: "general", users: ["bob"]))
         #expect(try await ann.call(WatchChannel(channel: "general")).online == 2)
@@ -110,7 +110,7 @@ import Testing
     }
 
     @Test(
-        "X-37 whoever is invisible is offline and watches nothing for all others, at once, on every device and after a new connection"
+        "X-37 to others an invisible user is offline and watches nothing, immediately, on every device and after a reconnect"
     )
     func invisible() async throws {
         let server = try await TestServer()
@@ -134,7 +134,7 @@ import Testing
     }
 
     @Test(
-        "ST-10 ST-16 SB-63 what a presence object watches isn't watched any more when it is gone, over reconnects too, unless the app watches it"
+        "ST-10 ST-16 SB-63 a presence object's channel is unwatched once the object is gone, over reconnects too, unless the app watches it"
     )
     @MainActor func released() async throws {
         let server = try await TestServer()
@@ -166,7 +166,7 @@ import Testing
         try await ann.connect()
         _ = try await ann.me()
         #expect(try await !isWatching())
-        // What the app itself watches stays.
+        // Channels that the app itself watches stay watched.
         try await general.watch()
         first = general.presence()
         try await first?.loaded()
@@ -185,7 +185,7 @@ import Testing
     }
 
     @Test(
-        "ST-01 ST-03 ST-10 a channel that was watched by another of its names isn't watched again after it was left alone by its own"
+        "ST-01 ST-03 ST-10 a channel watched by another of its names isn't watched again after it was unwatched by its own"
     )
     @MainActor func otherName() async throws {
         let server = try await TestServer()
@@ -211,7 +211,7 @@ import Testing
     }
 
     @Test(
-        "SB-64 X-37 whoever has gone was online last when their last device went, over sockets, HTTP and the SDK; a restart keeps it"
+        "SB-64 X-37 a user was last online when their last device went, over sockets, HTTP and the SDK; a restart keeps it"
     )
     @MainActor func lastActive() async throws {
         let server = try await TestServer()
@@ -250,7 +250,7 @@ import Testing
         try await members.loaded()
         #expect(members.items.first { $0.id == "bob" }?.lastActiveAt == last)
         #expect(members.items.filter { $0.id != "bob" }.allSatisfy { $0.lastActiveAt == nil })
-        // Back, and gone: the list follows while the channel is watched.
+        // The user comes back and goes: the list follows while the channel is watched.
         try await general.watch()
         let back = try await server.socket("bob")
         try await wait("bob to be back") { members.items.first { $0.id == "bob" }?.isOnline == true }
@@ -258,7 +258,7 @@ import Testing
         await back.close()
         try await wait("bob to be gone") { members.items.first { $0.id == "bob" }?.isOnline == false }
         #expect(members.items.first { $0.id == "bob" }?.lastActiveAt.map { $0 >= last } == true)
-        // Those who are connected when the server ends were online then.
+        // Users connected when the server stops were online then.
         let stayed = try await server.socket("bob")
         #expect(try await bob()?.isOnline == true)
         let ending = now()
@@ -274,7 +274,7 @@ import Testing
         try await again.stop()
     }
 
-    @Test("SB-64 D-38 whoever asks who is online more often than ten times a second is refused, and nobody else is")
+    @Test("SB-64 D-38 a user who asks who is online more than ten times a second is refused, and nobody else is")
     func rate() async throws {
         let server = try await TestServer.shared()
         let (ann, bob) = (try await server.socket("rate-ann"), try await server.socket("rate-bob"))

@@ -4,10 +4,10 @@ import Testing
 
 /// Calls of which a user may make ``Limits/signalsPerSecond``.
 extension RawSocket {
-    /// Makes the calls of one burst after another, each in one go, until some of a burst are refused. A busy machine may take seconds for a burst, and
+    /// Makes the calls of one burst after another, each burst at once, until some of a burst are refused. A busy machine may take seconds for a burst, and
     /// each second has room for some calls.
     ///
-    /// - Returns: The refusal of each call that was made; nil for one that was carried out. There is at least one refusal.
+    /// - Returns: The refusal of each call made; nil for one that was carried out. There is at least one refusal.
     func refusals(inBursts bursts: [[some RoostAPI.Operation]]) async throws -> [RoostError?] {
         var all: [RoostError?] = []
         for burst in bursts {
@@ -22,7 +22,7 @@ extension RawSocket {
         throw Missed("a refusal of any of \(all.count) calls")
     }
 
-    /// The same with bursts that are alike.
+    /// The same with identical bursts.
     func refusals(inBurstsOf calls: [some RoostAPI.Operation]) async throws -> [RoostError?] {
         try await refusals(inBursts: Array(repeating: calls, count: 20))
     }

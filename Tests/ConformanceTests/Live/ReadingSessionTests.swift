@@ -5,7 +5,7 @@ import Testing
 
 /// Reading sessions over real sockets, and as the SDK shows them.
 @Suite struct ReadingSessionTests {
-    /// The next read position that a device is told of.
+    /// The next read position that a device receives.
     private func position(_ socket: RawSocket, of channel: ChannelID = "general") async throws -> Seq {
         while true {
             let event = try await socket.nextEvent()
@@ -15,7 +15,7 @@ import Testing
         }
     }
 
-    /// Waits until a device is told that it doesn't read the channel any more.
+    /// Waits until a device is notified that it no longer reads the channel.
     private func readingEnds(on socket: RawSocket) async throws {
         while true {
             switch await socket.next() {
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test(
-        "AM-45 R25 while a device reads, what it receives is read on all devices; stopping ends it, for that device and channel alone"
+        "AM-45 R25 while a device reads, messages it receives are read on all devices; stopping ends it for that device and channel only"
     )
     func reading() async throws {
         let server = try await TestServer()
@@ -51,14 +51,14 @@ import Testing
         try await tablet.confirmReading(upTo: third.seq, of: "other", asking: phone)
         while try await position(phone, of: "other") != third.seq {}
         #expect(try await phone.call(GetTotalUnread()) == TotalUnread(unreadCount: 1, unreadChannelCount: 1))
-        // Over HTTP there is nothing that could end.
+        // HTTP has no session that could end.
         let token = try await server.token("bob")
         let refused = try await server.request("POST", "/v1/channels/general/reading", token: token, body: "{}")
         #expect(refused.status == 409 && refused.body.contains("not_connected"))
         try await server.stop()
     }
 
-    @Test("AM-46 a device that is cut off, or doesn't answer, reads nothing more; the others go on")
+    @Test("AM-46 a device that is cut off or doesn't answer reads nothing more; the others continue")
     func cutOff() async throws {
         let server = try await TestServer()
         let (ann, phone) = (try await server.socket("ann"), try await server.socket("bob"))
@@ -88,7 +88,7 @@ import Testing
         for channel: ChannelID in ["general", "other"] { try await tablet.call(StartReading(channel: channel)) }
         #expect(try await phone.call(MarkUnread(channel: "general", seq: sent.seq)).unreadCount == 1)
         try await ann.send("general", "2")
-        // The ping is about the other channel alone.
+        // The ping is about the other channel only.
         let other = try await ann.send("other", "3")
         try await tablet.confirmReading(upTo: other.seq, of: "other", asking: phone)
         #expect(try await phone.call(GetUnread(channel: "general")).unreadCount == 2)
@@ -102,7 +102,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("AM-45 reading that ends with the membership has no frame of its own: the channel's removal says it")
+    @Test("AM-45 reading that ends with the membership has no frame: the channel's removal says it")
     func endsWithMembership() async throws {
         let server = try await TestServer()
         let (ann, phone, tablet) = (try await server.socket("ann"), try await server.socket("bob"), try await server.socket("bob"))
@@ -123,7 +123,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("AM-45 what a device confirms late isn't read if another has marked it as unread meanwhile")
+    @Test("AM-45 a message that a device confirms late isn't read if another device has marked it as unread meanwhile")
     func confirmedLate() async throws {
         let server = try await TestServer()
         let (ann, phone, tablet) = (try await server.socket("ann"), try await server.socket("bob"), try await server.socket("bob"))
@@ -134,16 +134,16 @@ import Testing
         try await tablet.waitForPing()
         #expect(try await phone.call(MarkRead(channel: "general")).unreadCount == 0)
         #expect(try await phone.call(MarkUnread(channel: "general", seq: sent.seq)).unreadCount == 1)
-        // The line is slow, and not cut: the tablet learns of it before its answer is there.
+        // The line is slow, not cut: the tablet is notified before its answer arrives.
         while try await tablet.nextEvent().kind != .readingUnmarked {}
         await tablet.answerPingsAgain()
-        // A call that comes after the answer in the same channel takes its turn behind what that has caused.
+        // A call after the answer in the same channel is queued after its effects.
         #expect(try await tablet.call(MarkRead(channel: "general", seq: sent.seq - 1)).unreadCount == 1)
         #expect(try await phone.call(GetUnread(channel: "general")).unreadCount == 1)
         try await server.stop()
     }
 
-    @Test("AM-45 marking as unread what nobody has confirmed yet ends reading as well")
+    @Test("AM-45 marking an unconfirmed message as unread ends reading as well")
     func markedBefore() async throws {
         let server = try await TestServer()
         let (ann, phone, tablet) = (try await server.socket("ann"), try await server.socket("bob"), try await server.socket("bob"))
@@ -153,7 +153,7 @@ import Testing
         let sent = try await ann.send("general", "1")
         try await tablet.waitForPing()
         #expect(try await phone.call(MarkUnread(channel: "general", seq: sent.seq)).unreadCount == 1)
-        // The mark makes no event, since the position is where it was: the connection is told all the same.
+        // The mark makes no event, since the position is unchanged: the connection is notified anyway.
         #expect(await tablet.nextText() == #"{"readingEnded":{"channel":"general"}}"#)
         await tablet.answerPingsAgain()
         #expect(try await tablet.call(MarkRead(channel: "general", seq: sent.seq - 1)).unreadCount == 1)
@@ -167,7 +167,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("AM-45 MN-16 a device that may not read for a while hasn't read what it didn't get, nor what comes until it reads again")
+    @Test("AM-45 MN-16 a device that may not read for a while hasn't read what it didn't get, nor messages until it reads again")
     func rightComesBack() async throws {
         let server = try await TestServer()
         let (ann, phone) = (try await server.socket("ann"), try await server.socket("bob"))
@@ -191,7 +191,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("AM-45 a device that was away while another marked as unread doesn't go on reading, and undoes nothing")
+    @Test("AM-45 a device that was away while another marked as unread stops reading, and undoes nothing")
     @MainActor func markedWhileAway() async throws {
         let server = try await TestServer()
         let (ann, bob, phone) = (chat("ann", at: server), chat("bob", at: server), chat("bob", at: server))
@@ -213,13 +213,13 @@ import Testing
         try await wait("the second message") { mine.lastMessage == second && atPhone.lastMessage == second }
         #expect(mine.unreadCount == 2 && atPhone.unreadCount == 2)
         #expect(try await bob.call(GetUnread(channel: "general")).unreadCount == 2)
-        // Reading goes on once the user says so.
+        // Reading continues once the user says so.
         try await mine.startReading()
         try await wait("all to be read") { mine.unreadCount == 0 && atPhone.unreadCount == 0 }
         try await server.stop()
     }
 
-    @Test("AM-45 R25 with the SDK nothing is unread while a channel is read, on the device at every moment, after a reconnect too")
+    @Test("AM-45 R25 with the SDK nothing is unread on the device at any moment while a channel is read, after a reconnect too")
     @MainActor func shown() async throws {
         let server = try await TestServer()
         let (ann, bob, phone) = (chat("ann", at: server), chat("bob", at: server), chat("bob", at: server))
@@ -239,7 +239,7 @@ import Testing
         let second = try await general.sendConfirmed("2")
         try await wait("the second message") { mine.lastMessage == second }
         try await wait("the other device to have it as read") { atPhone.lastMessage == second && atPhone.unreadCount == 0 }
-        // What comes during an absence is there and read at once; the others learn it with the next connection.
+        // Messages during an absence arrive and are read immediately; the others learn it with the next connection.
         await bob.disconnect()
         let third = try await general.sendConfirmed("3")
         try await wait("the third message") { atPhone.lastMessage == third && atPhone.unreadCount == 1 }
@@ -250,7 +250,7 @@ import Testing
         try await mine.stopReading()
         let fourth = try await general.sendConfirmed("4")
         try await wait("the fourth message") { mine.lastMessage == fourth && mine.unreadCount == 1 && atPhone.unreadCount == 1 }
-        // Offline too: what this device has is read, once there is a connection.
+        // Offline too: messages on this device are read once there is a connection.
         await bob.disconnect()
         try await mine.startReading()
         try await wait("all to be read here") { mine.unreadCount == 0 }

@@ -8,7 +8,7 @@ import Testing
         Signal(kind: .typingChanged, channel: "general", typing: TypingUsers(users: users, hasMore: false))
     }
 
-    @Test("SB-02 R26 §4 who types is told to the other members, watching or not, to watchers, and not to the typer's own devices")
+    @Test("SB-02 R26 §4 typing is sent to the other members, watching or not, and to watchers, but not to the typer's own devices")
     func typing() async throws {
         let server = try await TestServer()
         let (ann, bob, phone) = (try await server.socket("ann"), try await server.socket("bob"), try await server.socket("bob"))
@@ -25,7 +25,7 @@ import Testing
         #expect(try await ann.nextSignal() == typing("bob"))
         try await bob.call(StopTyping(channel: "general"))
         #expect(try await phone.nextSignal() == typing("ann"))
-        // Leaving ends it, and whoever isn't there hears nothing.
+        // Leaving ends it, and non-members aren't notified.
         try await ann.call(StartTyping(channel: "general"))
         try await bob.call(LeaveChannel(channel: "general"))
         try await ann.call(LeaveChannel(channel: "general"))
@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test(
-        "SB-02 X-28 nobody is seen to type who has stopped, however fast they did; and somebody says ten times a second that they type, no more"
+        "SB-02 X-28 a user who has stopped typing isn't shown, however fast it was; a user may report typing ten times a second"
     )
     func order() async throws {
         let server = try await TestServer()
@@ -46,7 +46,7 @@ import Testing
             others.append(try await server.socket(UserID("u\(number)")))
             try await others[number].call(JoinChannel(channel: "general"))
         }
-        // Each begins and stops in one go, without waiting for an answer.
+        // Each starts and stops at once, without waiting for an answer.
         for socket in others {
             var calls: [Int64] = []
             for _ in 0..<5 {
@@ -62,16 +62,16 @@ import Testing
         for socket in others { await socket.close() }
         let starts = Array(repeating: StartTyping(channel: "general"), count: 30)
         #expect(Set(try await bob.refusals(inBurstsOf: starts).compactMap { $0?.code }) == [.rateLimited])
-        // Stopping has the same limit, whether one typed or not.
+        // Stopping has the same limit, whether the user typed or not.
         let stops = Array(repeating: StopTyping(channel: "general"), count: 30)
         #expect(Set(try await ann.refusals(inBurstsOf: stops).compactMap { $0?.code }) == [.rateLimited])
-        // What was refused of one kind doesn't keep from others.
+        // A refusal of one kind doesn't affect others.
         try await bob.call(SendSignal(channel: "general", type: "wave"))
         try await server.stop()
     }
 
     @Test(
-        "an app's own signals don't flood a channel with more than 100 watchers: of each sender and type the newest comes, twice a second"
+        "an app's own signals don't flood a channel with more than 100 watchers: the newest of each sender and type is sent twice a second"
     )
     func crowd() async throws {
         let server = try await TestServer()
@@ -90,7 +90,7 @@ import Testing
             if let custom = signal.custom { seen.append(custom.metadata) }
         }
         #expect(seen.count <= 4)
-        // A channel with fewer gets each.
+        // A channel with fewer gets every one.
         for socket in crowd.dropFirst(5) { try await socket.call(UnwatchChannel(channel: "stage")) }
         let bob = try await server.socket("bob")
         for number in 11...15 {
@@ -106,18 +106,18 @@ import Testing
         try await server.stop()
     }
 
-    @Test("ST-10 ST-13 ST-16 watchers hear who begins and who stops, by a call or by the end of the connection; others don't")
+    @Test("ST-10 ST-13 ST-16 watchers are notified who starts and who stops, by a call or by disconnecting; others aren't")
     func watching() async throws {
         let server = try await TestServer()
         let (ann, bob, cid) = (try await server.socket("ann"), try await server.socket("bob"), try await server.socket("cid"))
         try await ann.call(CreateChannel(channel: "general", users: ["bob", "cid"]))
         try await ann.call(WatchChannel(channel: "general"))
-        /// Follows the watchers from signal to signal until they are some.
+        /// Follows the watchers from signal to signal until they match.
         func follow(_ socket: RawSocket, from known: Set<UserID>, to wanted: Set<UserID>) async throws {
             var watchers = known
             while watchers != wanted {
                 let signal = try await socket.nextSignal()
-                // Who is online is told beside it.
+                // Presence is sent separately.
                 guard let change = signal.watching else { continue }
                 watchers.formUnion(change.started)
                 watchers.subtract(change.stopped)
@@ -127,7 +127,7 @@ import Testing
         try await follow(ann, from: [], to: ["ann"])
         #expect(try await bob.call(WatchChannel(channel: "general")).watcherCount == 2)
         try await follow(ann, from: ["ann"], to: ["ann", "bob"])
-        // A second device of bob's is no second watcher.
+        // A second device of bob's isn't a second watcher.
         let tablet = try await server.socket("bob")
         try await tablet.call(WatchChannel(channel: "general"))
         try await bob.call(UnwatchChannel(channel: "general"))
@@ -142,7 +142,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("custom signals reach those who watch, the sender's other devices too, in order, 10 a second of one user")
+    @Test("custom signals reach watchers and the sender's other devices in order, 10 a second per user")
     func custom() async throws {
         let server = try await TestServer()
         let (ann, bob, phone) = (try await server.socket("ann"), try await server.socket("bob"), try await server.socket("bob"))
@@ -172,13 +172,13 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I9 who may not read a channel any more gets no signal of it")
+    @Test("I9 a user who may no longer read a channel gets none of its signals")
     func rights() async throws {
         let server = try await TestServer()
         let (ann, eve) = (try await server.socket("ann"), try await server.socket("eve"))
         try await ann.call(CreateChannel(channel: "show", type: .livestream))
         try await eve.call(WatchChannel(channel: "show"))
-        // The watchers, of whom she is one, are told a moment later: here while she may still read the channel.
+        // The watchers, including her, are notified a moment later: here while she may still read the channel.
         while try await eve.nextSignal().watching?.started != ["eve"] {}
         try await ann.call(SendSignal(channel: "show", type: "before"))
         while try await eve.nextSignal().custom?.type != "before" {}

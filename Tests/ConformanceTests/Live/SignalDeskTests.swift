@@ -7,7 +7,7 @@ import Testing
 
 @testable import RoostServer
 
-/// What is told at once and what waits. The clock of looks is the test's.
+/// Which signals are sent immediately and which are queued. The clock is the test's.
 @Suite struct SignalDeskTests {
     private static func signal(_ sender: UserID, _ type: String, _ number: Int64) -> Notice {
         let custom = CustomSignal(type: type, metadata: ["n": .integer(number)])
@@ -16,7 +16,7 @@ import Testing
 
     private static func notice(_ signal: Signal) -> Notice { .signal(signal, .watchers("stage")) }
 
-    @Test("an app's own signals stay in their sender's order where watchers leave and few are left")
+    @Test("an app's own signals stay in their sender's order when watchers leave and few are left")
     func order() throws {
         let loop = EmbeddedEventLoop()
         let presence = PresenceBoard()
@@ -26,7 +26,7 @@ import Testing
         for number in 0...Limits.manyWatchers { presence.startedWatching(UserID("u\(number)"), "stage") }
         #expect(desk.takeCrowded([Self.signal("ann", "cursor", 1)]).now == [])
         presence.stoppedWatching("u0", ["stage"])
-        // The first of ann's waits: what she sends now may not come before it. Nobody else waits for that.
+        // Ann's first signal is queued: her next ones must not overtake it. No other sender waits for that.
         let (now, taken) = desk.takeCrowded([
             Self.signal("ann", "cursor", 2), Self.signal("bob", "cursor", 1), Self.signal("ann", "click", 1),
         ])

@@ -3,10 +3,10 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// A channel of others that the user watches, against the real server.
+/// A watched channel that the user isn't a member of, against the real server.
 @MainActor @Suite(.timeLimit(.minutes(5))) struct VisitedChannelTests {
     @Test(
-        "ST-01 ST-06 ST-08 R39 who watches a livestream without being a member is shown what comes, after a reconnect too, and then as a member"
+        "ST-01 ST-06 ST-08 R39 a non-member who watches a livestream is shown its messages, after a reconnect too, and then as a member"
     )
     func livestream() async throws {
         let server = try await TestServer()

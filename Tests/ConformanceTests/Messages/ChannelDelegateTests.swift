@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test(
-        "SB-46 SB-47 EM-33 several delegates hear of messages, those of admins too, until they are removed by their identifiers or are gone"
+        "SB-46 SB-47 EM-33 several delegates receive messages, admins' too, until they are removed by identifier or deallocated"
     )
     func delegates() async throws {
         let server = try await TestServer()
@@ -47,7 +47,7 @@ import Testing
         ]
         try await wait("all of it") { first.heard == heard && second.heard == heard }
         #expect(gone == nil)
-        // Another under the same identifier takes its place.
+        // Another under the same identifier replaces it.
         let next = Recorder()
         bob.add(next, identifier: "first")
         bob.removeDelegate(identifier: "second")

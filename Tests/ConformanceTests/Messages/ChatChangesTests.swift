@@ -4,7 +4,7 @@ import RoostTestSupport
 import Testing
 
 extension TerminalScreen {
-    /// `roost chat` of a user on a terminal of its own.
+    /// A user's `roost chat` on its own terminal.
     static func chat(
         of user: UserID, in channel: String = "team", on server: TestServer, width: Int = 100, variables: [String: String] = [:]
     ) throws -> TerminalScreen {
@@ -17,7 +17,7 @@ extension TerminalScreen {
     }
 }
 
-/// What stands on the screen of `roost chat` when messages are changed, read and mentioned.
+/// What the screen of `roost chat` shows when messages are changed, read and mentioned.
 @Suite struct ChatChangesTests {
     /// A channel of bob's, and others with their names.
     private func world(_ users: [UserID] = ["ann"], options: AppOptions = AppOptions()) async throws -> (TestServer, RawSocket) {
@@ -56,7 +56,7 @@ extension TerminalScreen {
         try await ann.wait("the edit to be given up") { lines in
             lines.contains { $0.hasSuffix("goodbye (edited)") } && !lines.contains { $0.contains("✗") }
         }
-        // The outbox's own list follows a moment after the row: until then there may be something to give up once more.
+        // The outbox's own list follows a moment after the row: until then something may be left to give up again.
         var isNothingLeft = false
         for _ in 0..<20 where !isNothingLeft {
             ann.type("/discard\r")
@@ -71,7 +71,7 @@ extension TerminalScreen {
         try await server.stop()
     }
 
-    @Test("SB-04 in a channel that keeps no messages /unread, /edit and /delete say so at once, and leave nothing to be settled")
+    @Test("SB-04 in a channel that keeps no messages /unread, /edit and /delete say so immediately, and leave nothing to settle")
     func ephemeral() async throws {
         let server = try await TestServer()
         let bob = try await server.socket("bob")
@@ -97,7 +97,7 @@ extension TerminalScreen {
     }
 
     @Test(
-        "SB-58 SB-59 a chat in lines prints a message again when it is edited, says when it is deleted, and marks what was edited before"
+        "SB-58 SB-59 a plain chat prints an edited message again, says when one is deleted, and marks those edited before"
     )
     func inLines() async throws {
         let (server, bob) = try await world()
@@ -114,7 +114,7 @@ extension TerminalScreen {
             ])
         try await ann.wait(forOutput: "Bob: older (edited)\n")
         try await ann.wait(forOutput: "Bob: gone\n")
-        // Of what doesn't change the text nothing is printed.
+        // Nothing is printed for changes that leave the text as it is.
         for message in [old, kept] {
             try await bob.call(UpdateMetaArrays(channel: "team", message: message.messageId, create: ["likes"]))
         }
@@ -130,7 +130,7 @@ extension TerminalScreen {
         try await server.stop()
     }
 
-    @Test("SB-60 where history is hidden from new members /reset tells its refusal, on a screen and in lines")
+    @Test("SB-60 where history is hidden from new members /reset shows its refusal, on a screen and in lines")
     func refusedReset() async throws {
         var options = AppOptions()
         options.showsHistoryToNewMembers = false
@@ -149,7 +149,7 @@ extension TerminalScreen {
         try await server.stop()
     }
 
-    @Test("AM-43 SB-02 a line stands where reading stopped, moves as one reads on, and /unread draws it")
+    @Test("AM-43 SB-02 a line shows where reading stopped, moves with reading, and is drawn by /unread")
     func marker() async throws {
         let (server, bob) = try await world()
         let hers = try await server.socket("ann")
@@ -176,7 +176,7 @@ extension TerminalScreen {
         let ann = try TerminalScreen.chat(of: "ann", on: server)
         try await ann.wait("the line above both", until: isMarked(above: "text 1."))
         try await unread(0)
-        // It stays until she was there, and goes with the next message that she reads.
+        // It stays until she gets there, and disappears with the next message that she reads.
         try await bob.call(SendMessage(channel: "team", clientId: "3", text: "text 3."))
         try await unread(0)
         try await ann.wait(for: "text 3.")
@@ -192,7 +192,7 @@ extension TerminalScreen {
         try await bob.call(SendMessage(channel: "team", clientId: "5", text: "text 5."))
         try await ann.wait("all to be read", until: isUnmarked("text 5."))
         try await unread(0)
-        // On another of her devices it is the same.
+        // Her other devices show the same.
         let newest = try await bob.call(GetChannel(channel: "team")).channel.counters.seq
         try await hers.call(MarkUnread(channel: "team", seq: newest))
         try await ann.wait("the line above the last", until: isMarked(above: "text 5."))
@@ -225,7 +225,7 @@ extension TerminalScreen {
         #expect(try await newest()?.mentionees == [.users(["bob"]), .channel])
         #expect(ann.words(in: "1;7") == ["@all"] && ann.words(in: "1") == ["@Bob"])
 
-        // In an edit Tab makes a mention too, and one whose name is gone ends.
+        // In an edit Tab makes a mention too, and a mention whose name is removed ends.
         ann.type("/edit\r")
         try await ann.wait("the text to be edited") { $0.last == "> /edit ask @all or @Bob now" }
         ann.type(String(repeating: "\u{7F}", count: 8) + "@ca\t")
@@ -240,7 +240,7 @@ extension TerminalScreen {
         ann.type("/join @bo\t!")
         try await ann.wait("the line as it was typed") { $0.last == "> /join @bo!" }
 
-        // The command keeps whom the text names still.
+        // The command keeps the mentions that the text still names.
         let message = try #require(try await newest())
         let edit = try await CommandRun.roost("messages edit team \(message.messageId) ask_@Cat_and_others --as ann", on: server)
         #expect(edit.status == 0)
@@ -253,14 +253,14 @@ extension TerminalScreen {
         try await server.stop()
     }
 
-    @Test("MN-17 a message says whom it names and doesn't mention, until they are named no more")
+    @Test("MN-17 a message shows users it names without mentioning them, until it no longer names them")
     func unmentioned() async throws {
         let (server, bob) = try await world(["ann", "cat"])
         let ann = try TerminalScreen.chat(of: "ann", on: server)
         try await ann.wait(for: "#team · 3 members")
         ann.type("ask @ca\t")
         try await ann.wait("the name") { $0.last == "> ask @Cat" }
-        // Meanwhile she goes.
+        // Meanwhile she leaves.
         try await bob.call(RemoveMembers(channel: "team", users: ["cat"]))
         try await ann.wait(for: "#team · 2 members")
         ann.type("now\r")
@@ -278,7 +278,7 @@ extension TerminalScreen {
         try await server.stop()
     }
 
-    @Test("SB-02 who has read a message is told by name, also if they have never written")
+    @Test("SB-02 the readers of a message are shown by name, even if they have never written")
     func readers() async throws {
         let (server, _) = try await world(["ann", "cat"])
         let cat = try await server.socket("cat")

@@ -3,7 +3,7 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// What the screen of `roost chat` says and does while there is no connection.
+/// What the screen of `roost chat` shows and does without a connection.
 @Suite struct ChatOutageTests {
     private func world(_ users: [UserID] = ["ann"], type: ChannelType = .group) async throws -> (TestServer, RawSocket) {
         let server = try await TestServer()
@@ -35,11 +35,11 @@ import Testing
         try await ann.wait("it to be gone") { lines in !lines.contains { $0.hasSuffix("second …") } }
         #expect(ann.lines.contains { $0.hasSuffix("sent before") } && ann.lines.contains { $0.hasSuffix("first, changed …") })
 
-        // What fails for want of a connection can be read, and says what it was, until there is one.
+        // The failure of a command without a connection stays readable, and names the command, until there is one.
         ann.type("/members\r")
         try await ann.wait(for: "/members: There is no connection to the server. (not_connected)")
         proxy.setMode(.pass)
-        // A line that is typed doesn't wait for the next attempt.
+        // A typed line doesn't wait for the next attempt.
         ann.type("third\r")
         try await ann.wait(for: "● online")
         try await ann.wait("all to be sent") { $0.contains { $0.hasSuffix("third") } && !$0.contains { $0.hasSuffix("…") } }
@@ -78,7 +78,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("AM-41 whoever was removed while away is told so, in the words for it")
+    @Test("AM-41 a user who was removed while away is told so, with the right words")
     func removed() async throws {
         let (server, bob) = try await world()
         let proxy = try await TCPProxy.start(targets: [server.port])
@@ -89,7 +89,7 @@ import Testing
         try await ann.wait(for: "reconnecting in")
         try await bob.call(RemoveMembers(channel: "team", users: ["ann"]))
         proxy.setMode(.pass)
-        // A line that is typed doesn't wait for the next attempt. Its own question comes too early, before there is a connection.
+        // A typed line doesn't wait for the next attempt. Its own call is too early, before there is a connection.
         ann.type("/who\r")
         try await ann.wait(for: "#team · you aren't a member any more")
         try await ann.wait(for: "● online")
@@ -104,7 +104,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("AM-41 a chat that kept its channel from another server's data makes it here, and doesn't say that the user has left it")
+    @Test("AM-41 a chat whose stored channel is from another server's data creates it here, and doesn't say that the user left it")
     func newServer() async throws {
         let (first, _) = try await world()
         let proxy = try await TCPProxy.start(targets: [first.port])
@@ -117,7 +117,7 @@ import Testing
 
         let second = try await TestServer()
         proxy.setTargets([second.port])
-        // Too narrow for the words of an absence beside the state of the connection: they would stay until a key is pressed.
+        // Too narrow for an absence's words beside the connection's state: they would stay until a key is pressed.
         let ann = try TerminalScreen.chat(of: "ann", on: second, width: 80, variables: variables)
         try await ann.wait("the new channel, and no word of the old one") { lines in
             lines.contains { $0.contains("#team · 1 member") } && lines.contains { $0.contains("the channel was new") }
@@ -129,7 +129,7 @@ import Testing
         try await second.stop()
     }
 
-    @Test("MN-02 Tab offers nobody where nobody can be mentioned")
+    @Test("MN-02 Tab offers nobody if nobody can be mentioned")
     func mentions() async throws {
         let (server, _) = try await world(type: .conversation)
         let ann = try TerminalScreen.chat(of: "ann", on: server)
@@ -142,7 +142,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("D-29 a muted channel isn't counted above another one, and muting says until when")
+    @Test("D-29 a muted channel isn't counted above another one, and muting says when it expires")
     func muted() async throws {
         let (server, bob) = try await world()
         try await bob.call(CreateChannel(channel: "other", users: ["ann"]))

@@ -3,7 +3,7 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// `roost chat` on a terminal: what stands on the screen.
+/// `roost chat` on a terminal: the contents of the screen.
 @Suite struct ChatScreenTests {
     private func screen(
         of user: UserID, in channel: String = "team", on server: TestServer, width: Int = 100,
@@ -12,7 +12,7 @@ import Testing
         try .chat(of: user, in: channel, on: server, width: width, variables: variables)
     }
 
-    @Test("/help is read from its beginning to its end in 80 columns and 24 lines, and a conversation is entered")
+    @Test("/help can be read from start to end in 80 columns and 24 lines, and a conversation is entered")
     func help() async throws {
         let server = try await TestServer()
         _ = try await server.socket("bob")
@@ -29,7 +29,7 @@ import Testing
         try await ann.wait("a line less") { lines in !lines.contains { $0.contains("Tab completes") } }
         ann.type("\u{1B}[5~\u{1B}[5~")
         try await ann.wait(for: "/list [hidden]")
-        // Any other key closes it, and is typed.
+        // Any other key closes it, and counts as typed.
         ann.type("/")
         try await ann.wait("the input alone") { lines in
             lines.last == "> /" && !lines.contains { $0.contains("/list [hidden]") }
@@ -60,7 +60,7 @@ import Testing
             }
                 && lines.contains("Start a server with roost serve, or name its address with --url.")
         }
-        // Whether anybody can be mentioned isn't known: that isn't told as "nobody".
+        // It isn't known whether anybody can be mentioned: that isn't shown as "nobody".
         bob.type("hi @a\t")
         try await bob.wait(for: "There is no connection to the server.")
         bob.type("\u{03}")
@@ -103,7 +103,7 @@ import Testing
         ann.type("o\t")
         try await ann.wait("the name") { $0.last == "> hi @Bob" }
         ann.type("it is\r")
-        // Until then it ends with a mark of being on its way.
+        // Until then the row ends with the mark of an unsent message.
         try await ann.wait("the message to be stored") { $0.contains { $0.hasSuffix("hi @Bob it is") && !$0.hasPrefix(">") } }
         let stored = try await bob.call(ListMessages(channel: "team", limit: 1)).messages
         #expect(stored.first?.text == "hi @Bob it is")
@@ -131,7 +131,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("SB-02 R25 R26 who types and who has read stands on the screen, and /unread leaves a message for later")
+    @Test("SB-02 R25 R26 the screen shows who types and who has read, and /unread leaves a message for later")
     func live() async throws {
         let server = try await TestServer()
         let bob = try await server.socket("bob")
@@ -181,7 +181,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("X-37 /status shows a text beside one's name to others, and an empty one removes it")
+    @Test("X-37 /status shows others a text beside the user's name, and an empty one removes it")
     func status() async throws {
         let server = try await TestServer()
         let bob = try await server.socket("bob")
@@ -208,7 +208,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("AM-44 /read all marks all of one's channels as read, the one on the screen too")
+    @Test("AM-44 /read all marks all of the user's channels as read, the one on the screen too")
     func readAll() async throws {
         let server = try await TestServer()
         let bob = try await server.socket("bob")
@@ -239,7 +239,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R19 R26 what the server says of one's doing isn't one's own to edit or delete, nor what others have left unread")
+    @Test("R19 R26 a system message about a user isn't theirs to edit or delete, and keeps the mark of their readers")
     func serverMessages() async throws {
         let server = try await TestServer()
         let bob = try await server.socket("bob")
@@ -307,12 +307,12 @@ import Testing
         try await ann.wait(for: "text 150.")
         ann.type("/goto 2020-01-01\r")
         try await ann.wait(for: "text 1.")
-        // Whoever returns before the place has come stays at the newest messages.
+        // A user who returns before the place is loaded stays at the newest messages.
         ann.type("\u{1B}[F")
         try await ann.wait(for: "text 150.")
         ann.type("/goto 2020-01-01\r\u{1B}[F")
         try await ann.wait(for: "text 150.")
-        // What is asked for right after it is another matter.
+        // A place requested right afterwards is looked up.
         ann.type("\u{1B}[F/goto 1\r")
         try await ann.wait(for: "There is no such message.")
         ann.type("/goto nowhere\r")
@@ -329,7 +329,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("what was typed just before the end is sent, and a command is carried out")
+    @Test("a line typed just before the end is sent, and a command is carried out")
     func ending() async throws {
         let server = try await TestServer()
         let bob = try await server.socket("bob")
@@ -346,9 +346,9 @@ import Testing
             try await ann.end()
             if try await sent().last == text { sentBeforeEndCount += 1 }
         }
-        // A chat waits for two seconds at its end, in which a busy machine may do nothing: then the next chat sends it.
+        // At its end a chat waits for two seconds, which a busy machine may miss: then the next chat sends it.
         #expect(sentBeforeEndCount > 0)
-        // No chat makes up for a command, as it joins at its start.
+        // No later chat makes up for a command, since a chat joins at its start.
         var memberCount = 2
         for _ in 0..<5 where memberCount > 1 {
             let ann = try screen(of: "ann", on: server, variables: state)
@@ -362,7 +362,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a second terminal of the same user says that it keeps messages in memory, and at its end what is lost")
+    @Test("a user's second terminal says that it keeps messages in memory, and at its end which ones are lost")
     func memory() async throws {
         let state = ["XDG_STATE_HOME": TemporaryDirectory.make().path]
         func open() throws -> TerminalScreen {
@@ -388,7 +388,7 @@ import Testing
         return stat.split(separator: ")").last?.hasPrefix(" T") == true
     }
 
-    @Test("Ctrl-Z and SIGTSTP give the terminal back and stop the chat, and it is drawn again when it goes on")
+    @Test("Ctrl-Z and SIGTSTP release the terminal and stop the chat, which is drawn again when it continues")
     func suspension() async throws {
         let server = try await TestServer()
         let ann = try screen(of: "ann", on: server)
@@ -406,21 +406,21 @@ import Testing
         try await server.stop()
     }
 
-    /// Waits for a screen that goes on after it was stopped.
+    /// Waits for a screen to continue after it was stopped.
     private func waitUntilTakenOver(_ ann: TerminalScreen) async throws {
         try await eventually("the screen to be taken over again") { ann.isRaw }
-        // Typed text is on the screen, and so is all the rest.
+        // Once typed text is on the screen, the rest is too.
         ann.type("x")
         try await ann.wait("the screen") { lines in
             lines.last?.hasPrefix("> x") == true && lines.first?.contains("#team") == true
         }
     }
 
-    @Test("Ctrl-Z in a chat that a shell script has started stops the script too, and both go on together")
+    @Test("Ctrl-Z in a chat started by a shell script stops the script too, and both continue together")
     func suspendedScript() async throws {
         let server = try await TestServer()
         let file = TemporaryDirectory.make().appendingPathExtension("pid")
-        // A session of its own, whose terminal this is, as a shell in a window has it.
+        // A separate session with this as its terminal, like a shell in a window.
         let ann = try TerminalScreen(
             [
                 "--ctty", "--wait", "/bin/sh", "-c", #"echo $$ >"$0"; "$@"; exit"#, file.path, ServerProcess.binary.path, "chat",
@@ -444,7 +444,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a terminal that can't move its cursor gets lines, and one whose user wants no colours gets none")
+    @Test("a terminal that can't move its cursor gets lines, and a user who wants no colours gets none")
     func terminals() async throws {
         let server = try await TestServer()
         for variables in [["TERM": "dumb"], ["TERM": ""]] {
@@ -467,7 +467,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("what is typed is sent as it is, an edit too, and an escape that was split is no text")
+    @Test("typed text is sent unchanged, an edit too, and a split escape sequence isn't text")
     func unchanged() async throws {
         let server = try await TestServer()
         let bob = try await server.socket("bob")

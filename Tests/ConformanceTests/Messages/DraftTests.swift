@@ -6,7 +6,7 @@ import Testing
 
 /// Drafts with the SDK against the real server.
 @MainActor @Suite struct DraftTests {
-    @Test("EM-35 a draft is on all of the user's devices, live, offline and after an absence; sending what it says removes it")
+    @Test("EM-35 a draft is on all of the user's devices, live, offline and after an absence; sending its text removes it")
     func devices() async throws {
         let server = try await TestServer()
         let folder = TemporaryDirectory.make()
@@ -25,19 +25,19 @@ import Testing
         var heard: [String?] = []
         let token = onLaptop.observe { heard.append($0?.text) }
 
-        // As it is typed: shown here at once, and there a little later.
+        // While typing: shown on this device immediately, and on the other a little later.
         for text in ["s", "se", "see"] { try await mine.setDraft(text, metadata: ["to": "ann"]) }
         try await wait("the text here") { onPhone.text == "see" }
         try await wait("the text there") { onLaptop.text == "see" && onLaptop.draft?.metadata == ["to": "ann"] }
         try await wait("it to be sent") { phone.outbox.count == 0 }
         try await wait("what the server has on both") { onPhone.draft == onLaptop.draft }
-        // How much of it comes by the way depends on how fast the machine is.
+        // How many intermediate texts arrive depends on the machine's speed.
         let texts = heard.compactMap { $0 }
         #expect(atAnn.draft == nil && texts.last == "see")
         #expect(heard.prefix(1) == [nil] && heard.count == texts.count + 1)
         #expect(texts.allSatisfy { "see".hasPrefix($0) } && texts.map(\.count) == texts.map(\.count).sorted())
 
-        // What is typed without a connection is on the disk, and there when it is back: the newest alone.
+        // Text typed without a connection is stored, and sent on reconnecting: only the newest.
         await laptop.disconnect()
         for text in ["see y", "see yo", "see you"] { try await other.setDraft(text) }
         try await wait("the text without a connection") { onLaptop.text == "see you" && onLaptop.draft?.metadata == nil }
@@ -58,7 +58,7 @@ import Testing
         try await wait("the end of it") { onPhone.draft == nil && reopened.draft == nil }
         #expect(try await phone.call(GetDraft(channel: "general")).isRemoved)
 
-        // A device that was away learns of the end too.
+        // A device that was away learns of the removal too.
         try await mine.setDraft("so")
         try await wait("another") { reopened.text == "so" }
         await laptop.disconnect()
@@ -70,7 +70,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("EM-35 sending offline removes the draft at once, what is typed after it stays, and one of a former member is given up")
+    @Test("EM-35 sending offline removes the draft immediately, later text stays, and a former member's draft is given up")
     func sending() async throws {
         let server = try await TestServer()
         let (ann, bob) = (chat("ann", at: server), chat("bob", at: server))
@@ -94,7 +94,7 @@ import Testing
         #expect(try await ann.call(ListMessages(channel: "general")).messages.map(\.text) == ["hi"])
         #expect(try await bob.call(ListDrafts()).items.map(\.text) == ["and"])
 
-        // Who is removed meanwhile has none.
+        // A user who is removed meanwhile has none.
         await bob.disconnect()
         try await mine.setDraft("and then")
         _ = try await ann.call(RemoveMembers(channel: "general", users: ["bob"]))
@@ -105,7 +105,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("EM-35 all of a user's drafts are one list, the last one first, on each device, offline too, and after a restart")
+    @Test("EM-35 all of a user's drafts are one list, newest first, on each device, offline too, and after a restart")
     func list() async throws {
         let server = try await TestServer()
         let folder = TemporaryDirectory.make()

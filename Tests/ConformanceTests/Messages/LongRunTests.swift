@@ -4,7 +4,7 @@ import RoostServer
 import RoostTestSupport
 import Testing
 
-/// Commands that run on: connections and tokens end meanwhile, and no line is lost without a word.
+/// Long-running commands: connections and tokens end meanwhile, and no line is lost silently.
 @Suite struct LongRunTests {
     private func environment(_ server: TestServer, port: Int? = nil, token: String? = nil) -> [String: String] {
         [
@@ -13,7 +13,7 @@ import Testing
     }
 
     @Test(
-        "send --lines goes on through another connection where one was closed between two lines, and says the line of one that has no server"
+        "send --lines continues on another connection if one was closed between two lines, and names the line if there is no server"
     )
     func lines() async throws {
         let server = try await TestServer()
@@ -36,7 +36,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a line that isn't UTF-8 is refused by its number, and a carriage return before the end of the input belongs to the end")
+    @Test("a line that isn't UTF-8 is refused by its number, and a carriage return at the end of the input belongs to the end")
     func text() async throws {
         let server = try await TestServer()
         let ann = try await server.socket("ann")
@@ -57,7 +57,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("who follows a channel is told that there is no server, and ends when a token that was given isn't taken any more")
+    @Test("messages follow says that there is no server, and ends when its given token is no longer accepted")
     func follow() async throws {
         let server = try await TestServer()
         let proxy = try await TCPProxy.start(targets: [server.port])
@@ -76,7 +76,7 @@ import Testing
         try await chatting.wait(forError: "Online.")
         try await ann.call(SendMessage(channel: "team", clientId: "1", text: "hello"))
         try await chatting.wait(forOutput: "hello")
-        // Neither has more to read or to do. The server ends connections whose token expires.
+        // Neither has more to read or do. The server closes connections whose token expires.
         for run in [try await following.end(), try await chatting.end()] {
             #expect(run.status == 1 && run.errors.hasSuffix("(token_expired)\n"), "\(run.errors)")
         }
@@ -84,7 +84,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("what a plain chat says isn't sent isn't sent later either")
+    @Test("a message that a plain chat reports as unsent isn't sent later either")
     func refused() async throws {
         let server = try await TestServer()
         let root = try await server.socket("root", role: .admin)
@@ -109,12 +109,12 @@ import Testing
         run.output.split(separator: "\n").filter { $0.hasPrefix("[") }.compactMap { $0.split(separator: " ").last.map(String.init) }
     }
 
-    @Test("R39 a plain chat in an empty channel prints each message that is sent while it is away, also more than it begins with")
+    @Test("R39 a plain chat in an empty channel prints each message sent while it is away, even more than its first page")
     func emptyChannel() async throws {
         let server = try await TestServer()
         let proxy = try await TCPProxy.start(targets: [server.port])
         let chatting = try RunningCommand("chat new --as ann --plain", environment: environment(server, port: proxy.port))
-        // It answers once it is in the channel.
+        // It answers once it has entered the channel.
         try chatting.type("/help quit\n")
         try await chatting.wait(forOutput: "end this chat")
         proxy.setMode(.refuse)
@@ -135,7 +135,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R39 a plain chat that loses its connection while it catches up goes on with the next one, and leaves out no message")
+    @Test("R39 a plain chat that loses its connection while catching up continues with the next one, and skips no message")
     func lostWhileCatchingUp() async throws {
         let server = try await TestServer()
         let proxy = try await TCPProxy.start(targets: [server.port])
@@ -156,7 +156,7 @@ import Testing
         proxy.setMode(.refuse)
         proxy.cutAll()
         try await chatting.wait(forError: "No connection to ")
-        // More than the server sends to whoever comes back.
+        // More than the server sends to a client that reconnects.
         try await send(2...530)
         // After some of the 27 pages.
         proxy.cutAll(afterReceiving: 100_000)
@@ -170,7 +170,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I20 a chat in lines prints what is sent to a restored server, also at the places of messages that this one doesn't have")
+    @Test("I20 a plain chat prints messages sent to a restored server, also at the positions of messages that this one lacks")
     func chatInLines() async throws {
         let server = try await TestServer()
         let proxy = try await TCPProxy.start(targets: [server.port])
@@ -208,7 +208,7 @@ import Testing
         for directory in [target, restored, server.directory] { try? FileManager.default.removeItem(at: directory) }
     }
 
-    @Test("a server says that SIGHUP changes nothing, and goes on")
+    @Test("a server says that SIGHUP changes nothing, and continues")
     func hangUp() async throws {
         let directory = TemporaryDirectory.make()
         let serving = try RunningCommand("serve --port 0 --drain-window 0.2 --data \(directory.path)", environment: [:])

@@ -36,7 +36,7 @@ import Testing
         try await mine.markRead()
         try await wait("its end by reading") { !mine.hasMention }
 
-        // An edit of what was read mentions everyone, while bob is away.
+        // An edit of a read message mentions everyone while bob is away.
         await bob.disconnect()
         try await general.edit(first.messageId, mentionees: [.channel])
         try await wait("the edit") { general.lastMessage?.mentionees == [.channel] && general.lastMessage?.editedAt != nil }
@@ -48,7 +48,7 @@ import Testing
         #expect(mine.unreadCount == 0 && general.hasMention == false)
         await bob.disconnect()
 
-        // Without a connection the device knows it too, and reading ends it there.
+        // Without a connection the device knows of the mention too, and reading ends it there.
         bob = chat("bob", at: server, in: folder)
         mine = bob.channel("general")
         try await mine.loaded()
@@ -57,7 +57,7 @@ import Testing
         try await general.delete(first.messageId)
         try await wait("its end by a deletion") { !mine.hasMention && mine.lastMessage?.deletedAt != nil }
 
-        // Waiting in the outbox, an edit of the mentions is shown at once, and reading offline counts for them.
+        // An edit of the mentions in the outbox is shown immediately, and reading offline counts for them.
         await ann.disconnect()
         try await general.send(MessageDraft(text: "@all", mentionees: [.channel]))
         let rows = general.messages()
@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test(
-        "SB-48 SB-50 SB-53 SB-60 R22 a history goes to the first message, refuses to be asked twice at once, and is empty once it was reset"
+        "SB-48 SB-50 SB-53 SB-60 R22 a history goes to the first message, refuses two loads at once, and is empty once reset"
     )
     func history() async throws {
         let server = try await TestServer()
@@ -136,7 +136,7 @@ import Testing
         var sent: [Message] = []
         for number in 1...9 {
             sent.append(try await general.sendConfirmed(MessageDraft(text: "\(number)")))
-            // Each in a millisecond of its own.
+            // Each in its own millisecond.
             while Int64(Date().timeIntervalSince1970 * 1000) <= sent[number - 1].createdAt.milliseconds { await Task.yield() }
         }
         func texts(_ history: MessageHistory) async throws -> [String] {
@@ -161,7 +161,7 @@ import Testing
                 #expect(try await texts(filtered) == everything, "\(place), \(limit)")
             }
         }
-        // What is there where nothing is on one side.
+        // Places with nothing on one side.
         for place in [
             .before(sent[0].createdAt), .beforeMessage(sent[0].messageId), .after(sent[8].createdAt),
             .afterMessage(sent[8].messageId),
@@ -182,7 +182,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("MN-03 a row has the users whom its message mentions as users, in lists and on its way, and follows their names")
+    @Test("MN-03 a row has its message's mentioned users as users, in lists and while being sent, and follows their names")
     func mentionedUsers() async throws {
         let server = try await TestServer()
         let (ann, bob) = (chat("ann", at: server), chat("bob", at: server))
@@ -203,7 +203,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("AM-41 MN-12 a channel that one joins while connected shows its newest message, and what is marked as unread in it")
+    @Test("AM-41 MN-12 a channel joined while connected shows its newest message, and its messages marked as unread")
     func joined() async throws {
         let server = try await TestServer()
         let (ann, bob, cid) = (chat("ann", at: server), chat("bob", at: server), chat("cid", at: server))
@@ -213,7 +213,7 @@ import Testing
         let mention = try await general.sendConfirmed(MessageDraft(text: "all of you", mentionees: [.channel]))
         let newest = try await general.sendConfirmed("newest")
         let (atBob, listed) = (try await bob.joinChannel("general"), cid.channels())
-        // The name is there with what was joined, without a question.
+        // The name arrives with the joined channel, without a request.
         #expect(atBob.lastMessage == newest && atBob.lastSender?.name == "Ann")
         try await general.addMembers(["cid"])
         try await wait("the list") { listed.items.first?.lastMessage == newest }
@@ -229,7 +229,7 @@ import Testing
     }
 
     @Test(
-        "MN-16 R23 a mention is shown to nobody who may not read it, on the server, on a device that was there and on one that wasn't"
+        "MN-16 R23 a mention isn't shown to users who may not read it, on the server, on connected and on absent devices"
     )
     func unreadable() async throws {
         let server = try await TestServer()
@@ -240,7 +240,7 @@ import Testing
         func read(_ audience: ChannelPolicy.Audience) async throws {
             try await root.call(UpdateChannel(channel: "general", policy: PolicyChanges(read: audience)))
         }
-        /// Waits for the device, and compares it with the server and with a device that begins now.
+        /// Waits for the device, and compares it with the server and with a new device.
         func expect(_ isMentioned: Bool, _ what: String) async throws {
             try await wait("\(what)") { mine.hasMention == isMentioned }
             #expect(try await bob.call(GetUnread(channel: "general")).hasMention == isMentioned, "\(what)")

@@ -5,12 +5,12 @@ import RoostServer
 import RoostTestSupport
 import Testing
 
-/// Lists of messages that begin somewhere else than at the newest message, against the real server.
+/// Lists of messages that don't begin at the newest message, against the real server.
 @MainActor @Suite("Messages: lists around a place", .timeLimit(.minutes(5)))
 struct MessageAnchorTests {
     /// Ann's socket in a channel with 200 messages of hers, of which bob has read 80.
     ///
-    /// - Parameter isApart: Whether each message is of a millisecond of its own: a page around a time keeps those of one moment together.
+    /// - Parameter isApart: Whether each message has its own millisecond: a page around a time keeps those of one moment together.
     private func room(
         at server: TestServer, _ count: Int = 200, isApart: Bool = false
     ) async throws -> (ann: RawSocket, messages: [Message]) {
@@ -33,7 +33,7 @@ struct MessageAnchorTests {
         try await socket.call(SendMessage(channel: "general", clientId: ClientID(text), text: text))
     }
 
-    /// A device of bob's, on which he has read everything, goes offline.
+    /// Bob reads everything on a device, which then goes offline.
     private func readAll(at server: TestServer, in folder: URL) async throws {
         let bob = chat("bob", at: server, in: folder)
         try await bob.connect()
@@ -47,7 +47,7 @@ struct MessageAnchorTests {
     private func texts(_ range: ClosedRange<Int>) -> [String] { range.map { "\($0)" } }
 
     @Test(
-        "AM-30 AM-43 I6 a list that begins at the first unread message goes on from there in both directions, and reading doesn't move the mark"
+        "AM-30 AM-43 I6 a list from the first unread message continues in both directions, and reading doesn't move the mark"
     )
     func firstUnread() async throws {
         let server = try await TestServer()
@@ -60,7 +60,7 @@ struct MessageAnchorTests {
         #expect(list.items.map(\.text) == texts(71...90) && list.hasOlder && list.hasNewer && list.newerCount == nil)
         let mark = list.firstUnread
         #expect(mark?.clientId == "81")
-        // It is further back than what a list of the newest has.
+        // It is further back than a list of the newest reaches.
         let newest = general.messages(pageSize: 20)
         try await newest.loaded()
         #expect(newest.items.map(\.text) == texts(181...200) && newest.firstUnread == mark)
@@ -77,7 +77,7 @@ struct MessageAnchorTests {
         try await wait("a message that came") { list.items.last?.text == "202" }
         #expect(list.firstUnread == mark && newest.firstUnread == mark)
 
-        // What is read has no first unread message.
+        // A read channel has no first unread message.
         try await general.markRead()
         try await wait("everything read") { general.unreadCount == 0 }
         let read = general.messages(around: .firstUnread, pageSize: 20)
@@ -87,7 +87,7 @@ struct MessageAnchorTests {
         try await server.stop()
     }
 
-    @Test("AM-43 AM-45 a list that is made right before the channel is read marks what was unread then, each time")
+    @Test("AM-43 AM-45 a list made right before the channel is read marks the messages unread at that time, each time")
     func beforeReading() async throws {
         let server = try await TestServer()
         let (ann, _) = try await room(at: server)
@@ -109,7 +109,7 @@ struct MessageAnchorTests {
     }
 
     @Test(
-        "AM-30 AM-43 a list that is made before this device has caught up goes to what turns out to be unread, unless the app has moved it"
+        "AM-30 AM-43 a list made before the device has caught up moves to the first unread message then, unless the app has moved it"
     )
     func unreadFoundLater() async throws {
         let server = try await TestServer()
@@ -143,7 +143,7 @@ struct MessageAnchorTests {
     }
 
     @Test(
-        "AM-43 a list that is made before there is a connection, with everything read, has no first unread message when one arrives later"
+        "AM-43 a list made without a connection, with everything read, has no first unread message when one arrives later"
     )
     func nothingUnreadFound() async throws {
         let server = try await TestServer()
@@ -155,7 +155,7 @@ struct MessageAnchorTests {
         let lists = [general.messages(around: .firstUnread, pageSize: 20), general.messages(pageSize: 20)]
         for list in lists { try await list.loaded() }
         try await bob.connect()
-        // Each list reads once more when there is a connection. This one, and the question, come after that.
+        // Each list reads again once there is a connection. This list and the call come after that.
         let later = general.messages(pageSize: 20)
         try await later.loaded()
         #expect(try await bob.call(GetUnread(channel: "general")).unreadCount == 0)
@@ -169,7 +169,7 @@ struct MessageAnchorTests {
     }
 
     @Test(
-        "AM-30 I6 a list around a message stays there while others arrive, tells of them, and shows what becomes of its own, live and after an absence"
+        "AM-30 I6 a list around a message stays there while others arrive, reports them, and shows changes to its own, live and after an absence"
     )
     func message() async throws {
         let server = try await TestServer()
@@ -201,7 +201,7 @@ struct MessageAnchorTests {
     }
 
     @Test(
-        "AM-30 SB-51 SB-55 a list begins at a time, at the beginning or at the end where there is nothing, and offline where it was"
+        "AM-30 SB-51 SB-55 a list begins at a time, or at the beginning or end if nothing is there, and offline where it was"
     )
     func time() async throws {
         let server = try await TestServer()
@@ -233,7 +233,7 @@ struct MessageAnchorTests {
         let again = general.messages(around: .time(time), pageSize: 10)
         try await again.loaded()
         #expect(again.items.map(\.text) == texts(first - 4...first + 5))
-        // Where that isn't known here, it takes a connection.
+        // If this device doesn't know the place, it needs a connection.
         let elsewhere = general.messages(around: .time(messages[150].createdAt), pageSize: 10)
         try await wait("the reason") { elsewhere.phase != .loading || !elsewhere.items.isEmpty }
         #expect(elsewhere.phase != .loaded && elsewhere.items.last?.text == "201")
@@ -241,7 +241,7 @@ struct MessageAnchorTests {
         try await elsewhere.loaded()
         #expect(elsewhere.items.contains { $0.text == "151" } && elsewhere.hasNewer)
 
-        // What is before the history that bob sees isn't there, whatever the time.
+        // Messages before bob's visible history aren't shown, whatever the time.
         _ = try await bob.call(ResetHistory(channel: "general"))
         try await send("202", ann)
         try await wait("what came since") { general.lastMessage?.text == "202" && list.items.last?.text == "202" }
@@ -252,14 +252,14 @@ struct MessageAnchorTests {
         try await server.stop()
     }
 
-    @Test("AM-30 SB-26 a message that there isn't, or isn't for the user, is refused; the list goes on where it is asked to")
+    @Test("AM-30 SB-26 a missing message, or one hidden from the user, is refused; the list continues where it is asked to")
     func refused() async throws {
         let server = try await TestServer()
         let (ann, messages) = try await room(at: server, 50)
         let bob = chat("bob", at: server)
         try await bob.connect()
         let general = bob.channel("general")
-        // Once the server has it: one that waits in the outbox would hide the next message too.
+        // Once the server has it: a hide queued in the outbox would hide the next message too.
         _ = try await bob.call(HideChannel(channel: "general", hidePreviousMessages: true))
         try await send("51", ann)
         for id in [messages[9].messageId, MessageID(rawValue: 1)] {
@@ -269,7 +269,7 @@ struct MessageAnchorTests {
             }
             await #expect(throws: RoostError.self) { try await general.message(id) }
             #expect(list.items.isEmpty)
-            // What happens in the channel doesn't make it another message's list.
+            // Events in the channel don't turn it into another message's list.
             try await send("after \(id)", ann)
             try await wait("the message") { general.lastMessage?.text == "after \(id)" }
             #expect(list.items.isEmpty && list.phase.error?.code == .notFound)
@@ -283,7 +283,7 @@ struct MessageAnchorTests {
         try await server.stop()
     }
 
-    @Test("AM-30 offline, what was fetched is there again; what wasn't is the newest that is there, until there is a connection")
+    @Test("AM-30 offline, a fetched place is shown again; instead of any other the newest stored messages are, until connected")
     func offline() async throws {
         let server = try await TestServer()
         let (_, messages) = try await room(at: server)
@@ -322,7 +322,7 @@ struct MessageAnchorTests {
         try await server.stop()
     }
 
-    @Test("AM-30 I6 a list whose channel was fetched afresh after a long absence is where it was, and not at the newest messages")
+    @Test("AM-30 I6 a list whose channel was re-fetched after a long absence stays where it was, not at the newest messages")
     func afresh() async throws {
         let server = try await TestServer()
         let (ann, messages) = try await room(at: server, 100)

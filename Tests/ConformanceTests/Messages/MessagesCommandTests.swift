@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test(
-        "MN-09 SB-33 R21 a script sends an argument, its input or each line of it, once for each client id, with all that one can have"
+        "MN-09 SB-33 R21 a script sends an argument, its input or each line of it, once for each client id, with all fields"
     )
     func send() async throws {
         let server = try await room()
@@ -39,12 +39,12 @@ import Testing
         let all = try messages(try await run("list team --as ann --json", server))
         #expect(all.map(\.text) == ["Hi Bob", "two\nlines", "first", "third"])
         #expect(all.map(\.isSilent) == [false, true, false, false] && all[3].clientId == "log-3")
-        // Those that the command made.
+        // The ids that the command made.
         #expect(all.prefix(2).map(\.clientId.rawValue.utf8.count) == [22, 22])
         let mentions = try await run("mentions --as bob", server)
         #expect(mentions.lines.count == 1 && mentions.output.hasSuffix("team  ann  Hi Bob\n"))
 
-        // A character may take eight bytes, and all that a text may have is sent.
+        // A character may take eight bytes, and a text of the most characters is sent.
         let flags = String(repeating: "🇩🇪", count: 20_000)
         #expect(try await run("send team --as ann", server, input: flags + "\n").status == 0)
         let newest = try await server.socket("ann").call(ListMessages(channel: "team", limit: 1)).messages
@@ -96,7 +96,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("MN-09 R21 whoever writes a message in a terminal is told that it waits for the text, and how to send it")
+    @Test("MN-09 R21 in a terminal, messages send says that it waits for the text, and how to send it")
     func typed() async throws {
         let server = try await room()
         let place = ["ROOST_URL": "http://127.0.0.1:\(server.port)", "ROOST_DATA": server.directory.path]
@@ -138,7 +138,7 @@ import Testing
         let mistake = try await run("list team --after-time yesterday --as bob", server)
         #expect(mistake.status == 64 && mistake.errors.contains("a time is like 2026-03-01T12:30:05.250Z"))
 
-        // The sender is an id everywhere, also of somebody who has a name.
+        // The sender is an id everywhere, even if the user has a name.
         try await server.socket("ann").call(UpdateMe(displayName: "Ann A."))
         #expect(try await run("list team --limit 1 --as bob", server).output.hasSuffix("  ann  9\n"))
 
@@ -158,7 +158,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("SB-59 R24 a script deletes for the caller alone, brings a deleted message back, and reads earlier versions")
+    @Test("SB-59 R24 a script deletes for the caller alone, restores a deleted message, and reads earlier versions")
     func versions() async throws {
         let server = try await TestServer { ($0.options.undeletionSeconds, $0.options.versionSeconds) = (600, 600) }
         let (ann, bob) = (try await server.socket("ann"), try await server.socket("bob"))
@@ -199,13 +199,13 @@ import Testing
         #expect(run.status == 0, "\(run.errors)")
         let edited = try await ann.call(GetMessage(channel: "team", message: sent.messageId))
         #expect(edited.text == "oh, hi @zed" && edited.mentionees == nil && edited.metadata == ["topic": "lunch"])
-        // Whoever can't read the message is told by the edit itself.
+        // A user who can't read the message is refused by the edit itself.
         let outside = try await self.run("edit team \(sent.messageId) x --as zoe", server)
         #expect(outside.status == 1 && outside.errors.contains("(not_member)"), "\(outside.errors)")
         try await server.stop()
     }
 
-    @Test("I18 MN-06 SB-58 an edit isn't made without a look at the message's mentions because the server has too much to do")
+    @Test("I18 MN-06 SB-58 an overloaded server doesn't make an edit skip its look at the message's mentions")
     func editOverloaded() async throws {
         let server = try await HTTPStub.start { _, request in
             let (status, code) = request.line.hasPrefix("GET ") ? (503, "overloaded") : (404, "not_found")
@@ -218,7 +218,7 @@ import Testing
         await server.stop()
     }
 
-    @Test("I3 I9 R22 who follows a channel and goes on after any line misses nothing, also where a page can't hold what came")
+    @Test("I3 I9 R22 a follower that continues after any line misses nothing, even if a page can't hold the changes")
     func followPages() async throws {
         struct Line: Decodable {
             let channelSeq: Seq
@@ -249,7 +249,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I3 R22 who follows a channel is told that they may not read it any more, and where to go on once they may")
+    @Test("I3 R22 a follower is told that they may no longer read the channel, and where to continue once they may")
     func followUnread() async throws {
         let server = try await room()
         let ann = try await server.socket("ann")
@@ -285,7 +285,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I3 R22 who follows a channel is told so too where what their role may do has changed, of which no stream tells")
+    @Test("I3 R22 a follower is told so too if their role's permissions have changed, which no stream reports")
     func followRole() async throws {
         let server = try await room()
         let (ann, root) = (try await server.socket("ann"), try await server.socket("root", role: .admin))
@@ -299,7 +299,7 @@ import Testing
         try await following.wait(forOutput: #""text":"1""#)
         try await root.call(PutRole(role: "reader", rank: 1, permissions: []))
         try await ann.call(SendMessage(channel: "team", clientId: "2", text: "2"))
-        // Of the message it hears nothing; the next thing that it hears of would have it go past the message.
+        // It isn't notified of the message; the next event would make it skip the message.
         try await server.socket("cid").call(JoinChannel(channel: "team"))
         let ended = try await following.end()
         let advice = "Once you may again, continue with --after \(first.changeSeq)."
@@ -307,7 +307,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I3 I9 R22 who follows a channel gets each message and change as a line of JSON, from the place where it was left")
+    @Test("I3 I9 R22 a follower gets each message and change as a line of JSON, from where it left off")
     func follow() async throws {
         struct Line: Decodable {
             let channelSeq: Seq
@@ -319,7 +319,7 @@ import Testing
             try await ann.call(SendMessage(channel: "team", clientId: ClientID(text), text: text))
         }
         let first = try await send("1")
-        // What came since the place, and then what comes: a change of an earlier message too.
+        // Messages since the position, and then new ones: a change of an earlier message too.
         async let following = run("follow team --after \(first.seq - 1) --count 4 --as bob", server)
         _ = try await send("2")
         try await ann.call(EditMessage(channel: "team", message: first.messageId, text: "one"))
@@ -329,12 +329,12 @@ import Testing
         let lines = try run.lines.map { try JSONDecoder().decode(Line.self, from: Data($0.utf8)) }
         #expect(lines.count == 4 && lines.map(\.channelSeq) == lines.map(\.channelSeq).sorted())
         let texts = lines.map(\.message.text)
-        // The first one may have been told before it was edited, or only as it is since.
+        // The first one may have been sent before it was edited, or only as it is now.
         #expect(texts == ["1", "2", "one", "3"] || texts == ["2", "one", "3", "4"] || texts == ["1", "one", "3", "4"])
 
         let rest = try await self.run("follow team --after \(lines[3].channelSeq) --count 1 --as bob", server)
         #expect(rest.output.contains(#""text":"\#((Int(texts[3]) ?? 0) + 1)""#))
-        // Of one that is deleted for good the place is told.
+        // For a message deleted for good, its position is printed.
         let position = try await ann.call(GetChannel(channel: "team")).channel.counters.seq
         try await ann.call(PurgeMessage(channel: "team", message: first.messageId))
         let purged = try await self.run("follow team --after \(position) --count 1 --as bob", server)
@@ -362,7 +362,7 @@ import Testing
     }
 
     @Test(
-        "SB-04 R05 who follows an ephemeral channel gets each message that comes from then on once, in order, and nothing else")
+        "SB-04 R05 a follower of an ephemeral channel gets each later message once, in order, and nothing else")
     func followEphemeral() async throws {
         struct Line: Decodable {
             let channelSeq: Seq
@@ -381,7 +381,7 @@ import Testing
         let note = "talk is ephemeral, and keeps no messages: those that come from now on are printed.\n"
         try await following.wait(forError: note)
         let one = try await send("one")
-        // Other news brings no message, and asking for changes brings none either.
+        // Other events bring no message, and neither does a call for changes.
         try await ann.call(UpdateChannel(channel: "talk", displayName: "Talk"))
         let two = try await send("two")
         let run = try await following.end()

@@ -7,7 +7,7 @@ import Testing
 
 /// Deletion for oneself with the SDK against the real server.
 @MainActor @Suite struct OwnDeletionTests {
-    @Test("SB-59 EM-35 a message deleted for oneself is gone at once, on all one's devices, and stays so whatever is edited")
+    @Test("SB-59 EM-35 a message deleted for oneself disappears from all of the user's devices, and stays so whatever is edited")
     func devices() async throws {
         let server = try await TestServer()
         let folder = TemporaryDirectory.make()
@@ -25,7 +25,7 @@ import Testing
         let (onPhone, onTablet) = (atPhone.messages(), mine.messages())
         try await wait("both") { onPhone.items.count == 2 && onTablet.items.count == 2 && mine.hasMention && atPhone.hasMention }
 
-        // Without a connection it is shown at once.
+        // Without a connection it is shown immediately.
         await tablet.disconnect()
         try await mine.deleteForMe([sent.messageId, last.messageId])
         try await wait("both to be gone here") {
@@ -38,7 +38,7 @@ import Testing
         try await wait("the mention to end") { !mine.hasMention && !atPhone.hasMention }
         #expect(try await phone.call(GetUnread(channel: "general")).unreadCount == 2)
 
-        // The others see both, and an edit brings nothing back, on a new device neither.
+        // The others see both, and an edit brings nothing back, not even on a new device.
         #expect(general.lastMessage?.text == "hey @all")
         try await general.edit(sent.messageId, text: "more secret", mentionees: [.users(["bob"])])
         try await general.edit(last.messageId, text: "still here")
@@ -55,7 +55,7 @@ import Testing
         }
         #expect(!mine.hasMention && !atPhone.hasMention && !atThird.hasMention)
 
-        // A device that comes back, and one that fetches an older page, know it too.
+        // A device that reconnects, and one that fetches an older page, know it too.
         await tablet.disconnect()
         tablet = chat("bob", at: server, in: folder)
         let reopened = tablet.channel("general").messages()
@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test(
-        "SB-59 SB-60 resets, deletions for good and of several, and lists of texts wait offline, are shown, and are taken back if refused"
+        "SB-59 SB-60 offline resets, deletions for good and of several, and lists of texts are queued, shown, and rolled back if refused"
     )
     func waiting() async throws {
         let server = try await TestServer { $0.options.undeletionSeconds = 600 }
@@ -101,7 +101,7 @@ import Testing
         await rows.discard(rows.items[3])
         try await wait("nothing to be left of it") { rows.items.allSatisfy { $0.change == nil } }
 
-        // A deletion that nobody has got yet is taken back, another one undone by the server; deleted again, it stays so.
+        // An unsent deletion is withdrawn, another one undone by the server; deleted again, it stays so.
         await bob.disconnect()
         try await mine.delete(own[0].messageId)
         try await wait("the deletion to be shown") { rows.items[0].isDeleted }
@@ -118,7 +118,7 @@ import Testing
         await bob.disconnect()
         try await mine.resetHistory()
         try await wait("nothing to be shown") { rows.items.isEmpty && mine.lastMessage == nil && mine.unreadCount == 0 }
-        // What is sent before the server knows of it is left, since bob hasn't seen it.
+        // A message sent before the server knows of the reset stays, since bob hasn't seen it.
         _ = try await general.sendConfirmed("6")
         try await bob.connect()
         try await wait("what came since") { rows.items.map(\.text) == ["6"] && mine.unreadCount == 1 && bob.outbox.count == 0 }

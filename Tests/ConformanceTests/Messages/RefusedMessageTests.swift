@@ -3,7 +3,7 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// Contents that no message may have, over a socket and over HTTP, by sending and by editing: each is refused with its code, field and limit,
+/// Contents that messages can't have, over a socket and over HTTP, by sending and by editing: each is refused with its code, field and limit,
 /// and changes nothing.
 @Suite struct RefusedMessageTests {
     private typealias Refusal = BadChannelCallTests.Refusal
@@ -26,7 +26,7 @@ import Testing
 
     private static let refusedMentions = [
         Refused(#"[{"type":"user","users":\#(list(31))}]"#, .mentionLimit, "mentionees", limit: 30),
-        // Beyond what an app may set, and before anything is looked up.
+        // Beyond the limit of the app's option, and before anything is looked up.
         Refused(#"[{"type":"user","users":\#(list(101))}]"#, .limitExceeded, "mentionees", limit: 100),
         Refused(#"[{"type":"channel"},{"type":"channel"}]"#, .mentionInvalid, "mentionees"),
         Refused(#"[{"type":"user","users":["u1"]},{"type":"user","users":["u2"]}]"#, .mentionInvalid, "mentionees"),
@@ -105,7 +105,7 @@ import Testing
         #""text":"x","metadata":{"k":"\#(pile)"}"#, #""text":"x","metadata":{"\#(key)":1}"#, #""text":"x","\#(key)":1"#,
     ].map { Refused($0, .limitExceeded, "body", limit: Limits.combiningMarks) }
 
-    @Test("§8.7 I21 a megabyte of combining marks on one letter is refused over a socket and over HTTP, and the server goes on")
+    @Test("§8.7 I21 a megabyte of combining marks on one letter is refused over a socket and over HTTP, and the server continues")
     func combiningMarks() async throws {
         let server = try await TestServer()
         let ann = try await server.socket("ann")
@@ -136,7 +136,7 @@ import Testing
 }
 
 extension TestServer {
-    /// Tries a call over a socket of a user's, and over HTTP as the same user. Returns what each refused it with; nil where it was done.
+    /// Tries a call over a user's socket, and over HTTP as the same user. Returns the refusal of each; nil if it succeeded.
     func refusals(
         of operation: String, _ fields: String, by socket: RawSocket, as user: UserID
     ) async throws -> [BadChannelCallTests.Refusal?] {
@@ -147,9 +147,9 @@ extension TestServer {
 }
 
 extension RawSocket {
-    /// Tries a call whose fields are JSON text. Returns what it was refused with; nil if it was done.
+    /// Tries a call whose fields are JSON text. Returns its refusal; nil if it succeeded.
     fileprivate func refusal(of operation: String, _ fields: String) async throws -> BadChannelCallTests.Refusal? {
-        // The socket's own calls begin at one, and don't come to this number.
+        // The socket's own calls begin at one, and don't reach this number.
         let call: Int64 = 1_000_000
         try await send(text: #"{"call":\#(call),"operation":"\#(operation)","with":\#(fields)}"#)
         do {

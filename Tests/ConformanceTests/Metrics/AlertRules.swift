@@ -1,7 +1,7 @@
 import Foundation
 import RoostTestSupport
 
-/// The rules of `docs/operations/alerts.yml`, and what they say about two pages of `/metrics`.
+/// The rules of `docs/operations/alerts.yml`, evaluated on two pages of `/metrics`.
 ///
 /// It understands as much of YAML and PromQL as the file uses: comparisons of one quotient, `rate`, `sum without`, `histogram_quantile`. A rule that
 /// uses more is an error.
@@ -44,7 +44,7 @@ struct AlertRules {
         }
     }
 
-    /// The alerts that the second page sets off, when it was read some seconds after the first.
+    /// The alerts that fire on the second page, read some seconds after the first.
     func firing(_ before: MetricsText, _ after: MetricsText, seconds: Double = 60) throws -> [String] {
         try rules.filter { try !$0.expression.value(before, after, seconds: seconds).isEmpty }.map(\.name)
     }
@@ -78,7 +78,7 @@ indirect enum AlertExpression {
 
     typealias Vector = [[String: String]: Double]
 
-    /// The series for which it holds, or their values.
+    /// The series for which the expression holds, or their values.
     func value(_ before: MetricsText, _ after: MetricsText, seconds: Double) throws -> Vector {
         func value(of inner: AlertExpression) throws -> Vector { try inner.value(before, after, seconds: seconds) }
         switch self {
@@ -87,7 +87,7 @@ indirect enum AlertExpression {
         case .rate(let inner):
             let earlier = try inner.selected(from: before)
             return try inner.selected(from: after).reduce(into: [:]) { rates, sample in
-                // As Prometheus does it: a series that wasn't there has no rate yet.
+                // As in Prometheus, a new series has no rate yet.
                 if let start = earlier[sample.key] { rates[sample.key] = max(0, sample.value - start) / seconds }
             }
         case .sum(let removed, let inner):
@@ -121,7 +121,7 @@ indirect enum AlertExpression {
         return vector
     }
 
-    /// The quantile of each histogram, between the bounds of the bucket that it is in.
+    /// The quantile of each histogram, interpolated between the bounds of its bucket.
     private static func quantiles(_ quantile: Double, _ buckets: Vector) -> Vector {
         var histograms: [[String: String]: [(bound: Double, count: Double)]] = [:]
         for (labels, count) in buckets {
@@ -145,7 +145,7 @@ indirect enum AlertExpression {
         }
     }
 
-    /// Names of the metrics in it.
+    /// Names of the metrics in the expression.
     var metrics: [String] {
         switch self {
         case .number: []
@@ -155,7 +155,7 @@ indirect enum AlertExpression {
         }
     }
 
-    /// Metrics and the labels that it names, to be compared with the catalog.
+    /// The expression's metrics and labels, to be compared with the catalog.
     var matchers: [(metric: String, matcher: Matcher)] {
         switch self {
         case .number: []

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RoostServer
 
-/// The alert rules of the documentation, evaluated on pages of real servers: silent on a good one, each of them loud on a bad one.
+/// The alert rules of the documentation, evaluated on pages of real servers: silent on a good one, and each firing on a bad one.
 @Suite struct AlertTests {
     private static let file = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent().appending(path: "docs/operations/alerts.yml")
@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(
-        "a server that does its work sets off no alert; tokens that are refused and connections that fill it set off theirs",
+        "a healthy server fires no alert; refused tokens and a full set of connections fire theirs",
         .timeLimit(.minutes(5)))
     func onAServer() async throws {
         let server = try await WatchedServer.start(arguments: ["--connections-max", "10"])
@@ -50,7 +50,7 @@ import Testing
         }
         _ = try await server.request("GET", "/v1/me", token: "no.token.this")
         let good = try MetricsText(try await scrape(server))
-        // One slow commit on a busy machine is enough for the rules of times, which are seen below to be set off by them alone.
+        // On a busy machine one slow commit fires the rules for times, which are tested below.
         func firing(_ before: MetricsText, _ after: MetricsText, seconds: Double = 60) throws -> [String] {
             try alerts.firing(before, after, seconds: seconds).filter { !["RoostSlowCommits", "RoostSlowQueue"].contains($0) }
         }
@@ -65,7 +65,7 @@ import Testing
         try await server.stop()
     }
 
-    /// States that a test can't bring a server to: lines of its page, and their values in a bad hour.
+    /// States that a test can't bring a server into: lines of its page, and their values in a bad hour.
     private static let bad: [(alert: String, lines: [(String, String)])] = [
         ("RoostDown", [(#"up{job="roost"} 1"#, #"up{job="roost"} 0"#)]),
         ("RoostNotReady", [("roost_ready 1", "roost_ready 0")]),
@@ -115,12 +115,12 @@ import Testing
         }
     }
 
-    @Test("each alert is set off by the line that it is about, and by nothing else")
+    @Test("each alert is fired by its own line, and by nothing else")
     func eachAlone() async throws {
         let server = try await WatchedServer.start()
         let socket = try await server.socket("ann")
         _ = try await socket.call(GetMe())
-        // The server of a cluster of three, which has had each refusal before, and has looked once what is due.
+        // A node of a cluster of three, which has had each refusal before, and has checked once for due effects.
         var page = try await Polling.value {
             try await scrape(server)
         } until: {

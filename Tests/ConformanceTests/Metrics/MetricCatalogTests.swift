@@ -4,12 +4,12 @@ import Testing
 
 @testable import RoostServer
 
-/// The catalog, the sources that count and the operator's page say the same.
+/// The catalog, the metrics in the sources and the operator's page agree.
 @Suite struct MetricCatalogTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent()
 
-    /// Names of metrics in the sources that stand between quotes, by the files they stand in.
+    /// Quoted names of metrics in the sources, by file.
     private static func named() throws -> [String: Set<String>] {
         var names: [String: Set<String>] = [:]
         let sources = root.appending(path: "Sources")
@@ -17,14 +17,14 @@ import Testing
         where file.hasSuffix(".swift") && !file.hasPrefix("RoostBench/") && !file.hasSuffix("MetricCatalog.swift") {
             let text = try String(contentsOf: sources.appending(path: file), encoding: .utf8)
             for match in text.matches(of: #/"((?:roost|process)_[a-z0-9_]+)"/#) { names[String(match.1), default: []].insert(file) }
-            // A name that is put together at run time couldn't be compared.
+            // A name built at run time couldn't be compared.
             let computed = text.matches(of: #/(?:^|[^a-zA-Z])(?:Counter|Gauge|Recorder|Meter|Timer)\(label: (?!"[a-z0-9_]+")/#)
             if !computed.isEmpty { names["a label that isn't a literal", default: []].insert(file) }
         }
         return names
     }
 
-    @Test("every metric that is counted is in the catalog, and the catalog has none that nobody counts")
+    @Test("every metric in the sources is in the catalog, and the catalog has no others")
     func complete() throws {
         let named = try Self.named()
         let known = Set(MetricCatalog.all.map(\.name))

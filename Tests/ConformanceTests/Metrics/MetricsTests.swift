@@ -9,7 +9,7 @@ import Testing
 
 /// The page `/metrics` of a real server, read strictly.
 @Suite struct MetricsTests {
-    /// Some of everything that is counted: sockets of every state, sends, refusals, tokens that are good and bad.
+    /// Some of everything that is counted: sockets of every state, sends, refusals, valid and invalid tokens.
     private func makeTraffic(on server: WatchedServer) async throws -> [RawSocket] {
         let ann = try await server.socket("ann")
         try await ann.call(CreateChannel(channel: "general", type: "community"))
@@ -29,13 +29,13 @@ import Testing
         return [ann, bob, silent, refused]
     }
 
-    @Test("/metrics is text that a strict reader takes, and what happened stands in it", .timeLimit(.minutes(5)))
+    @Test("/metrics is text that a strict reader accepts, and shows what happened", .timeLimit(.minutes(5)))
     func counts() async throws {
         let server = try await WatchedServer.start()
         let fresh = try await server.metrics()
         #expect(fresh.families.map(\.name) == MetricCatalog.all.map(\.name))
         let sockets = try await makeTraffic(on: server)
-        // That a connection has ended is counted a moment after its client knows. The one that asks is there.
+        // The end of a connection is counted a moment after its client knows. The requesting one is open.
         func hasEnded(_ page: MetricsText) -> Bool {
             let closed: Double? = page.value("roost_socket_closes_total", ["code": "4001"])
             let (sockets, requests) = (page.value("roost_sockets"), page.value("roost_connections", ["state": "http"]))
@@ -66,7 +66,7 @@ import Testing
                 ("roost_build_info", ["version": RoostVersion.current]),
             ]) == [2, 1, 3, 1, 3, 2, 1, 1, 2, 1, 2, 1, 1, 1, 0, 1])
 
-        // What nobody can know to the digit is there, and is more than nothing.
+        // Values that can't be predicted exactly are present and positive.
         for name in [
             "roost_events_total", "roost_deliveries_total", "roost_sent_bytes_total", "roost_socket_writes_total",
             "roost_write_batches_total",
@@ -78,13 +78,13 @@ import Testing
         }
         let waits = ["read", "write"].map { page.value("roost_queue_wait_seconds_count", ["queue": $0]) ?? 0 }
         #expect(waits.allSatisfy { $0 > 0 } && page.value("roost_queue_length", ["queue": "write"]) == 0)
-        // Each connection is one: those of the requests above are gone, the one that asks is there.
+        // Each connection counts as one: those of the requests above are closed, the requesting one is open.
         #expect(page.value("roost_connections", ["state": "http"]) == 1)
         for socket in sockets { await socket.close() }
         try await server.stop()
     }
 
-    @Test("what HTTP refuses before any operation runs is counted, with the operation where one was named")
+    @Test("requests that HTTP refuses before any operation runs are counted, with the operation if one was named")
     func refusedRequests() async throws {
         let server = try await WatchedServer.start()
         let token = try await server.token("ann")
@@ -107,7 +107,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a socket that its client closes is counted by the client's code, and all codes of apps and libraries together")
+    @Test("a socket closed by its client is counted by the client's code, with all codes of apps and libraries together")
     func clientCloses() async throws {
         let server = try await WatchedServer.start()
         for code in [1000, 1001, 1008, 3000, 4000, 4999] as [UInt16] {
@@ -115,7 +115,7 @@ import Testing
             try await socket.connection.send(RawSocket.frame(opcode: 8, [UInt8(code >> 8), UInt8(code & 255)]))
             while await socket.next() != .end {}
         }
-        // Without a code it is the server's, which answers with 1000.
+        // Without a code the server's counts, which answers with 1000.
         let socket = try await server.socket("ann")
         try await socket.connection.send(RawSocket.frame(opcode: 8, []))
         while await socket.next() != .end {}
@@ -130,7 +130,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("the process is looked at once a second, however often the page is requested")
+    @Test("the process is measured once a second, however often the page is requested")
     func processReadings() {
         let start = ContinuousClock.now
         let elapsed = Mutex(Duration.zero)
@@ -150,7 +150,7 @@ import Testing
         #expect(count.withLock { $0 } == 2)
     }
 
-    @Test("ids that clients choose never become labels, whatever is asked for")
+    @Test("ids chosen by clients never become labels, whatever is requested")
     func boundedLabels() async throws {
         let server = try await WatchedServer.start()
         let token = try await server.token("ann")
@@ -169,7 +169,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("whatever is counted, the page can be read, and label values that aren't listed become one")
+    @Test("whatever is counted, the page can be read, and unlisted label values become one")
     func hostileNames() throws {
         let registry = PrometheusRegistry()
         for value in ["plain", "with \"quotes\"", "back\\slash", "two\nlines", "\u{1F600}", ""] {
@@ -190,7 +190,7 @@ import Testing
         #expect(buckets == [0, 1, 1, 2] && page.value("roost_write_batch_seconds_sum") == 60.003)
     }
 
-    @Test("no more than 5,000 series are on the page, and what is counted beyond them harms nothing")
+    @Test("the page has at most 5,000 series, and counting beyond them does no harm")
     func seriesMax() throws {
         let registry = PrometheusRegistry()
         for number in 0...5000 { registry.makeCounter(label: "some", dimensions: [("number", "\(number)")]).increment(by: 1) }
@@ -200,7 +200,7 @@ import Testing
     }
 
     @Test(
-        "the reader of these tests refuses what Prometheus would, and what it would let pass",
+        "these tests' reader refuses pages that Prometheus would refuse, and some that it would accept",
         arguments: [
             "# TYPE a counter\na 1\n", "# HELP a h\na 1\n", "# HELP a h\n# TYPE a counter\nb 1\n",
             "# HELP a h\n# TYPE a counter\na 1",

@@ -3,7 +3,7 @@ import RoostTestSupport
 
 @testable import RoostServer
 
-/// What the servers of this process have counted, all tests together: a process has one registry.
+/// The metrics of all servers in this process, of all tests together: a process has one registry.
 enum ProcessCounts {
     private static let registry: PrometheusRegistry = {
         let registry = PrometheusRegistry()

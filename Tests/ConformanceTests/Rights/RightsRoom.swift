@@ -2,7 +2,7 @@ import RoostAPI
 import RoostCore
 import RoostTestSupport
 
-/// A channel in which one user, `bob`, has the rights that a way takes, and sockets of those who take them.
+/// A channel in which one user, `bob`, has the rights that a way takes away, and the sockets of those who take them away.
 struct RightsRoom: Sendable {
     typealias Way = RightsWalk.Way
     typealias Right = RightsWalk.Right
@@ -19,12 +19,12 @@ struct RightsRoom: Sendable {
     /// A message of the owner's and one of bob's, which are changed later.
     private let earlier: MessageID
     private let own: MessageID
-    /// The channel's place before everything that is looked for.
+    /// The channel's position before everything that is looked for.
     private let position: Seq
-    /// The second page of the members, as it was handed out before; nil for who has no first one.
+    /// The cursor of the members' second page, from before; nil if the user gets no first one.
     private let cursor: String?
 
-    /// What is called otherwise in each way: several are walked at a time.
+    /// Names that differ in each way, since several are walked at a time.
     private struct Names: Sendable {
         let channel: ChannelID
         let bob, owner: UserID
@@ -42,7 +42,7 @@ struct RightsRoom: Sendable {
                 }
         }
 
-        /// What bob creates the channel with, each time.
+        /// The call with which bob creates the channel, each time.
         var creation: CreateChannel {
             CreateChannel(channel: channel, type: type, users: [owner], idempotencyKey: "once")
         }
@@ -51,7 +51,7 @@ struct RightsRoom: Sendable {
 
     // MARK: Making it
 
-    /// Makes the channel, and fills it with what can be seen before the right ends.
+    /// Makes the channel, and fills it with things that can be seen before the right ends.
     static func make(_ way: Way, on server: TestServer) async throws -> RightsRoom {
         let names = Names(way)
         let root = try await server.socket("root", role: .admin)
@@ -87,7 +87,7 @@ struct RightsRoom: Sendable {
 
     private static let ownMessage = #"{"clientId":"own","text":"mine"}"#
 
-    /// Makes those who are added, muted, banned and invited: the same in all channels of a server.
+    /// Makes the users who are added, muted, banned and invited: the same in all channels of a server.
     static func introduceOthers(on server: TestServer) async throws {
         let root = try await server.socket("root", role: .admin)
         for age in RightsWalk.Age.allCases {
@@ -99,7 +99,7 @@ struct RightsRoom: Sendable {
         }
     }
 
-    /// Makes bob, who has created the channel, what he is before.
+    /// Gives bob, who has created the channel, his standing before the change.
     private static func settle(
         _ standing: RightsWalk.Standing, _ names: Names, _ root: RawSocket, _ owner: RawSocket, _ bob: Requests
     ) async throws {
@@ -122,7 +122,7 @@ struct RightsRoom: Sendable {
 
     // MARK: What happens in it
 
-    /// Makes one of everything that there is to see.
+    /// Makes one of everything that can be seen.
     func fill(_ age: RightsWalk.Age) async throws {
         let channel = names.channel
         func mark(_ right: Right) -> String { right.mark(age) }
@@ -191,14 +191,14 @@ struct RightsRoom: Sendable {
 
     // MARK: What bob sees
 
-    /// What is asked for, each once however many cells it answers.
+    /// A request, made once however many cells it answers.
     private enum Question: Hashable {
         case heard, resume, watch
         case get(String)
         case post(String, body: String)
     }
 
-    /// Returns all that bob is told in each cell, since it was last asked for.
+    /// Returns everything that bob receives in each cell since the last call.
     func answers(in cells: [Cell]) async throws -> [Cell: String] {
         var known: [Question: String] = [.heard: await phone.heard()]
         var answers: [Cell: String] = [:]
@@ -225,7 +225,7 @@ struct RightsRoom: Sendable {
         }
     }
 
-    /// Returns all that a new connection is told, up to the reply or to the end.
+    /// Returns everything that a new connection receives, up to the reply or to the end.
     private func ask(_ operation: some RoostAPI.Operation) async throws -> String {
         let socket = try await RawSocket.open(port: server.port)
         try await socket.connection.send(
@@ -279,7 +279,7 @@ struct RightsRoom: Sendable {
     }
 }
 
-/// What bob asks for over HTTP, and gets.
+/// Bob's requests over HTTP.
 private struct Requests: Sendable {
     let server: TestServer
     let token: String
@@ -307,7 +307,7 @@ extension RightsWalk.Way {
 }
 
 extension RawSocket {
-    /// Returns the frames that have come by now, or that come before the socket ends.
+    /// Returns the frames received by now, or before the socket ends.
     fileprivate func heard() async -> String {
         // The socket of a user who is shut out has ended, and takes no call.
         await frames(untilReplyTo: (try? await post(GetMe())) ?? 0)

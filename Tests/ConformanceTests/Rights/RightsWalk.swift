@@ -1,24 +1,24 @@
 import RoostAPI
 
-/// What somebody may see of a channel, the ways in which that ends, and the paths on which it must have ended: everything that
+/// What a user may see of a channel, the ways in which that ends, and the paths on which it must have ended: everything that
 /// ``RightsWalkTests`` walks, and why some combinations are left out.
 enum RightsWalk {
-    /// Something of a channel that not everybody sees, with the permissions that show it.
+    /// A part of a channel that not everybody sees, with the permissions that show it.
     enum Right: String, CaseIterable, Sendable {
         /// Messages as they are sent.
         case history
-        /// Messages from before, as they are changed: a history floor hides these alone.
+        /// Changes of earlier messages: a history floor hides only these.
         case earlierHistory
-        /// The channel itself with its attributes. Who may not know of it gets none of them.
+        /// The channel itself with its attributes. A user who may not know of it gets none of them.
         case attributes
         case members, muted, banned
-        /// Those of others; one's own is one's own.
+        /// Invitations of others; users always see their own.
         case invitations
         /// How far others have read.
         case readPositions
-        /// The number of messages that oneself hasn't read.
+        /// The user's own unread count.
         case unread
-        /// What messages said before they were edited.
+        /// Earlier versions of edited messages.
         case versions
 
         var permissions: [Permission] {
@@ -35,7 +35,7 @@ enum RightsWalk {
             }
         }
 
-        /// The text by which it is known in an answer: of before the right ended, or of after it.
+        /// The text that identifies it in an answer: from before the right ended, or from after it.
         func mark(_ age: Age) -> String {
             switch self {
             case .readPositions: #""lastReadAt""#
@@ -51,27 +51,27 @@ enum RightsWalk {
 
     /// Where an answer comes from.
     enum Path: String, CaseIterable, Sendable {
-        /// The events that reach a socket which was open before.
+        /// The events that reach a socket opened before.
         case live
-        /// A resume of a client that was away, from a place before the change.
+        /// A resume of a client that was away, from a position before the change.
         case resume
         /// The changes of the one stream, likewise.
         case changes
-        /// The same call again: of a message with its client id, of a creation with its idempotency key.
+        /// A repeated call: of a message with its client id, of a creation with its idempotency key.
         case repeated
-        /// `GET` of one thing.
+        /// `GET` of a single item.
         case single
-        /// `GET` of a list, also from a cursor that was handed out before.
+        /// `GET` of a list, also from an earlier cursor.
         case page
-        /// `GET` of the messages that mention oneself, in all channels.
+        /// `GET` of the messages that mention the user, in all channels.
         case mentions
         case watch
     }
 
-    /// What somebody is in the channel before.
+    /// A user's standing in the channel before the change.
     enum Standing: Sendable {
         case member
-        /// A member with the role `operator`, or one of the app's own that grants as much to see.
+        /// A member with the role `operator`, or with one of the app's own roles that shows as much.
         case `operator`, guide
         /// A non-member who watches a channel that everyone may read.
         case watcher
@@ -94,7 +94,7 @@ enum RightsWalk {
             }
         }
 
-        /// What ends by it. Everything else stays.
+        /// The rights that it ends. Everything else stays.
         var ends: Set<Right> {
             switch self {
             case .policy, .typeSettings, .policyForOthers, .typeSettingsForOthers: [.history, .earlierHistory]
@@ -121,7 +121,7 @@ enum RightsWalk {
                 .filter { $0.reasonLeftOut == nil }
         }
 
-        /// Whether what is walked is still seen afterwards.
+        /// Whether the right is kept.
         var isKept: Bool {
             if way.ends.contains(right) { return false }
             return !(isForReaders && way.ends.contains(.history))
@@ -132,10 +132,10 @@ enum RightsWalk {
             path == .watch || (way.standing == .watcher && (path == .live || path == .changes))
         }
 
-        /// Why there is nothing to walk here; nil for all other cells.
+        /// Why the cell is left out; nil for all other cells.
         var reasonLeftOut: String? { reasonOfPath ?? reasonOfStanding ?? reasonOfWay }
 
-        /// What a path shows to nobody.
+        /// Reasons of paths that show the right to nobody.
         private var reasonOfPath: String? {
             switch (right, path) {
             case (.earlierHistory, .single): "a channel has its newest message, and no other"
@@ -154,7 +154,7 @@ enum RightsWalk {
             }
         }
 
-        /// What somebody of this standing never saw.
+        /// Reasons of standings that never had the right.
         private var reasonOfStanding: String? {
             switch (way.standing, right, path) {
             case (.member, .muted, _), (.member, .banned, _), (.member, .versions, _): "it is for operators"

@@ -2,12 +2,12 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// Every right to see something of a channel, on every path, with every way in which it ends (promise 6, for more than messages).
+/// Every right to see a part of a channel, on every path, with every way in which it ends (promise 6, for more than messages).
 @Suite("Rights, path by path")
 struct RightsWalkTests {
     private typealias Cell = RightsWalk.Cell
 
-    /// A server for all of them, which keeps what messages said before. It runs until the process ends.
+    /// A server for all of them, which keeps earlier versions of messages. It runs until the process ends.
     private static let server = Task {
         let server = try await TestServer(options: AppOptions(versionSeconds: 3600))
         try await RightsRoom.introduceOthers(on: server)
@@ -15,7 +15,7 @@ struct RightsWalkTests {
     }
 
     @Test(
-        "I9 I10 R23 R33 what somebody may no longer see is on no path any more, and what they may still see is on each",
+        "I9 I10 R23 R33 what a user may no longer see is on no path, and what they may still see is on each",
         arguments: RightsWalk.Way.allCases)
     func ends(way: RightsWalk.Way) async throws {
         let cells = Cell.all(of: way)
@@ -33,13 +33,13 @@ struct RightsWalkTests {
         RightsWalk.Age.allCases.contains { answers[cell]?.contains(cell.right.mark($0)) == true }
     }
 
-    @Test("R33 every permission that shows something of a channel is walked, and no right, path or way is left out as a whole")
+    @Test("R33 every permission that shows a part of a channel is walked, and no right, path or way is left out entirely")
     func isComplete() {
-        // A watch isn't marked as reading, and the lists of who is muted or banned are asked for in the list of members.
+        // A watch isn't marked as reading, and muted and banned members are requested in the list of members.
         let others: [Permission] = [.channelWatch, .memberListMuted, .memberListBanned, .memberSearchBanned]
         let showing = Set(Operations.all.filter { $0.isReadOnly }.map { $0.permission }).intersection(Permission.ofChannel).union(
             others)
-        // What is said in passing stores nothing, and shows the caller nothing.
+        // Signals store nothing, and show the caller nothing.
         let elsewhere: [Permission] = [.messageSend]
         #expect(showing.subtracting(RightsWalk.Right.allCases.flatMap(\.permissions) + elsewhere) == [])
         let cells = RightsWalk.Way.allCases.flatMap { Cell.all(of: $0) }
