@@ -3,10 +3,10 @@ import RoostCore
 import RoostTestSupport
 import Testing
 
-/// Messages of one batch read their channel once and write it once. Nobody may notice.
+/// Messages of one batch read their channel once and write it once, without any visible difference.
 @Suite("Batch memory")
 struct BatchMemoryTests {
-    /// What an operation does before it fails: nothing, a look at what was put off, or a change beside it.
+    /// What an operation does before it fails: nothing, a read of deferred writes, or a change beside them.
     private static let faults: [@Sendable (any Transaction) throws -> Void] = [
         { _ in },
         { transaction in _ = try transaction.rows("SELECT seq FROM channel_heads") { $0.int64() } },
@@ -14,7 +14,7 @@ struct BatchMemoryTests {
     ]
 
     @Test(
-        "I5 D-13 operations leave the same rows and tell the same whether each has a transaction of its own or many share one",
+        "I5 D-13 operations leave the same rows and send the same whether each has its own transaction or many share one",
         arguments: 0..<24 as Range<UInt64>)
     func sameAsAlone(seed: UInt64) throws {
         let (alone, together) = (try CoreWorld(), try CoreWorld())
@@ -26,7 +26,7 @@ struct BatchMemoryTests {
             let callers = historyTogether.channels.flatMap { channel in
                 historyTogether.users.map { ChannelCaller(user: $0, channel: channel) }
             }
-            // Those that the first messages have, of which some are sent again and some were deleted for good.
+            // The ids of the first messages, some of which are sent again and some were deleted for good.
             let clientIds = Set((1...64).map { ClientID("\($0)") })
             let messages = Dictionary(uniqueKeysWithValues: callers.map { ($0, clientIds) })
             try together.batch(readingAhead: Set(callers), sending: messages) {
@@ -39,7 +39,7 @@ struct BatchMemoryTests {
         }
     }
 
-    /// Shows the first that differs: all of them would fill pages.
+    /// Shows only the first difference: all of them would fill pages.
     private static func requireSame<Element: Equatable>(_ together: [Element], _ alone: [Element]) throws {
         let first = zip(together, alone).first { $0 != $1 }
         try #require(first.map { "\($0)" } == first.map { "\($1)" })
@@ -90,7 +90,7 @@ struct BatchMemoryTests {
         #expect(try world.perform(GetChannel(channel: "general"), as: "bob").unreadCount == 10)
     }
 
-    /// Rows that lie beside one another change pages that do, and transactions that lock the same rows do so in one order.
+    /// Adjacent rows change adjacent pages, and transactions that lock the same rows do so in one order.
     @Test("a batch writes the heads of its channels in the order of their ids, whatever the order of its messages")
     func writtenInOrder() throws {
         let world = try CoreWorld()
@@ -109,7 +109,7 @@ struct BatchMemoryTests {
     }
 
     @Test(
-        "where a message was deleted for good, those of one batch write their channel's head once all the same",
+        "after a message was deleted for good, a batch's messages still write their channel's head once",
         arguments: [false, true])
     func writtenOnceAfterPurge(readsAhead: Bool) throws {
         let world = try CoreWorld()
@@ -129,14 +129,14 @@ struct BatchMemoryTests {
             let tables = due.compactMap { sql in ["channel_heads", "members"].first { sql.text.hasPrefix("UPDATE \($0)") } }
             #expect(tables == ["channel_heads", "members", "members"], "nothing was written before its time")
             for sql in due { try world.batched?.perform(sql) }
-            // Nobody takes the place of what is gone, nor gets it back.
+            // Nothing takes a purged message's place, or brings it back.
             let again = SendMessage(channel: "general", clientId: purged.clientId, text: "again")
             #expect(try world.perform(again, as: "ann").messageId == purged.messageId)
         }
         #expect(try world.perform(GetChannel(channel: "general"), as: "bob").unreadCount == 5)
     }
 
-    @Test("one more member of a known channel is read alone, and the newest mention of each is written once, with their own stream")
+    @Test("another member of a known channel is read alone, and each one's newest mention is written once, with their own stream")
     func oneMoreMember() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob", "cid", "dan"])
@@ -159,7 +159,7 @@ struct BatchMemoryTests {
         #expect(try world.perform(GetChannel(channel: "general"), as: "dan").unreadCount == 5)
     }
 
-    @Test("R25 AM-43 what a mark of one more member asks of them is read once, and is what it was when they marked")
+    @Test("R25 AM-43 the rows that another member's mark needs are read once, as they were at the mark")
     func mark() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob", "cid"])
@@ -174,7 +174,7 @@ struct BatchMemoryTests {
             var context = Context(
                 transaction: counting, caller: caller, now: world.now, ids: IDGenerator(), scope: mark.scope(for: caller))
             _ = try mark.handle(in: &context)
-            // Among other writers a stream's head is locked by a statement of its own.
+            // With other writers a separate statement locks a stream's head.
             if counting.dialect.rowLock == nil { #expect(counting.statementCount == 2, "a read and a write") }
 
             func isToldOfMark() throws -> Bool {
@@ -191,7 +191,7 @@ struct BatchMemoryTests {
         #expect(try heads() == [before[0] + 1, before[1] + 3])
     }
 
-    @Test("a damaged row is the trouble of the operation that needs it, and not of its batch")
+    @Test("a damaged row fails only the operation that needs it, not its batch")
     func damagedRow() throws {
         let world = try CoreWorld()
         for channel in ["whole", "damaged"] as [ChannelID] { try world.channel(channel, owner: "ann") }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Channels")
 struct ChannelTests {
-    @Test("AM-24 D-17 a new channel has its creator as owner, and the users given once each")
+    @Test("AM-24 D-17 a new channel has its creator as owner, and each given user once")
     func creates() throws {
         let world = try CoreWorld()
         for user in ["ann", "bob", "cid"] as [UserID] { try world.user(user) }
@@ -41,7 +41,7 @@ struct ChannelTests {
         #expect(Set(ids).count == 20)
     }
 
-    @Test("AM-13 nobody can take an id beforehand that the server makes, nor its other name", arguments: ["", "community:"])
+    @Test("AM-13 nobody can take an id that the server will make, nor its other name", arguments: ["", "community:"])
     func makesIDsThatNobodyTook(prefix: String) throws {
         let world = try CoreWorld()
         for user in ["ann", "bob"] as [UserID] { try world.user(user) }
@@ -54,7 +54,7 @@ struct ChannelTests {
         #expect(next.contains { made.rawValue.hasPrefix($0.rawValue.dropLast(12)) })
     }
 
-    @Test("AM-23 an id that is taken is refused, by a deleted channel's too, and nothing changes", arguments: [false, true])
+    @Test("AM-23 a taken id is refused, even if its channel is deleted, and nothing changes", arguments: [false, true])
     func alreadyExists(deleted: Bool) throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -94,7 +94,7 @@ struct ChannelTests {
         #expect(owner.lastMessage == message)
     }
 
-    @Test("AM-37 an update replaces what is given and leaves the rest")
+    @Test("AM-37 an update replaces the given attributes and leaves the rest")
     func updates() throws {
         let world = try CoreWorld()
         try world.user("ann")
@@ -115,7 +115,7 @@ struct ChannelTests {
         #expect(world.events().last?.rows == Rows(channel: expected))
     }
 
-    @Test("AM-34 a deleted channel stays readable for its former members and for admins; nobody else knows of it")
+    @Test("AM-34 a deleted channel stays readable for its former members and for admins; to others it doesn't exist")
     func deletes() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob", "cid"])

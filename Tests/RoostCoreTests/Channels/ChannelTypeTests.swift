@@ -12,7 +12,7 @@ import Testing
         return world
     }
 
-    @Test("AM-14 a channel that names no type is a community, and the same request with the type is the same request")
+    @Test("AM-14 a channel without a type is a community, and naming the type makes the same request")
     func defaultType() throws {
         let world = try CoreWorld()
         try world.user("ann")
@@ -22,7 +22,7 @@ import Testing
         #expect(try world.code(CreateChannel(channel: "community:general"), as: "ann") == .alreadyExists)
     }
 
-    @Test("AM-19 a creation that is repeated is answered whatever its caller may create by now")
+    @Test("AM-19 a repeated creation is answered whatever its caller may create by now")
     func repeatedWithoutRight() throws {
         let world = try CoreWorld()
         try world.user("ann")
@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(
-        "AM-19 D-16 R03 users create community, live, conversation and group channels, admins broadcasts too, nobody the old kinds")
+        "AM-19 D-16 R03 users create community, live, conversation and group channels, admins also broadcasts, nobody old kinds")
     func creationRights() throws {
         let world = try world()
         var allowed: [String] = []
@@ -84,7 +84,7 @@ import Testing
         #expect(try world.code(GetChannel(channel: "live"), as: "root", role: .admin) == nil)
         #expect(try world.code(JoinChannel(channel: "live"), as: "eve") == nil)
         #expect(try world.code(SendMessage(channel: "live", clientId: "1", text: "x"), as: "eve") == nil)
-        // The switch to invitations only.
+        // The switch to invitation only.
         try world.perform(UpdateChannel(channel: "live").with { $0.policy = PolicyChanges(join: .invited) }, as: "ann")
         #expect(try world.code(JoinChannel(channel: "live"), as: "cid") == .inviteRequired)
     }
@@ -106,7 +106,7 @@ import Testing
         #expect(try world.code(FreezeChannel(channel: "news"), as: "bob") == .kindForbids)
     }
 
-    @Test("AM-17 a conversation is its members' alone: not even an admin finds it, reads it or writes in it")
+    @Test("AM-17 a conversation belongs to its members: not even an admin finds it, reads it or writes in it")
     func conversation() throws {
         let world = try world()
         let id = try world.perform(CreateChannel(type: .conversation, users: ["bob"]), as: "ann").channel.channelId
@@ -138,7 +138,7 @@ import Testing
         #expect(try world.dump() == before)
     }
 
-    @Test("AM-20 standard and private channels that came with an import are read, and nothing in them changes")
+    @Test("AM-20 imported standard and private channels can be read, but not changed")
     func oldKinds() throws {
         let world = try world()
         for type in [ChannelType.standard, .private] {
@@ -169,7 +169,7 @@ import Testing
         #expect(try world.code(JoinChannel(channel: "public"), as: "eve") == nil)
     }
 
-    @Test("SB-03 R11 a group that is made public is found and joined by all, and back")
+    @Test("SB-03 R11 a group that is made public can be found and joined by all, until it is made private again")
     func visibility() throws {
         let world = try world()
         try world.channel("group", type: .group, owner: "ann")
@@ -180,7 +180,7 @@ import Testing
         #expect(try world.code(ListMessages(channel: "group"), as: "bob") == nil)
     }
 
-    @Test("D-27 in a livestream non-members read, watch and write; guests only look")
+    @Test("D-27 in a livestream non-members read, watch and write; guests only read and watch")
     func livestream() throws {
         let world = try world()
         try world.channel("stream", type: .livestream, owner: "ann")
@@ -191,7 +191,7 @@ import Testing
             try world.code(SendMessage(channel: "stream", clientId: "1", text: "x"), as: "guest", role: .guest) == .notPermitted)
     }
 
-    @Test("D-39 a guest who was added reads and leaves, and is refused reading.unread and all that writes")
+    @Test("D-39 an added guest reads and leaves, and is refused reading.unread and all writes")
     func guestMembers() throws {
         let world = try world()
         try world.channel("room", type: .messaging, owner: "ann", members: ["guest"])
@@ -212,7 +212,7 @@ import Testing
         #expect(try code(ListMessages(channel: "room")) == .notFound)
     }
 
-    @Test("R03 what a type has fixed no channel has otherwise, and what only types decide no channel decides")
+    @Test("R03 a channel can't override what its type has fixed, or decide what only types decide")
     func fixed() throws {
         let world = try world()
         try world.channel("live", type: .live, owner: "ann")
@@ -223,7 +223,7 @@ import Testing
             return (refusal?.code, refusal?.field)
         }
         #expect(try refusal("live", PolicyChanges(discovery: .everyone)) == (.immutableField, "policy.discovery"))
-        // What another field stands for is refused by the name of that.
+        // A rule that another field stands for is refused by that field's name.
         let refusals = try [
             world.refusal(UpdateChannel(channel: "live").with { $0.isPublic = true }, as: "ann"),
             world.refusal(CreateChannel(type: .live, isPublic: true), as: "ann"),
@@ -238,7 +238,7 @@ import Testing
         #expect(try world.dump() == before)
     }
 
-    @Test("R03 a channel differs from its type where it may, and says so")
+    @Test("R03 a channel may differ from its type where allowed, and says so")
     func differs() throws {
         let world = try world()
         try world.channel("open", owner: "ann", members: ["bob"])

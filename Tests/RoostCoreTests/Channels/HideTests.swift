@@ -3,7 +3,7 @@ import RoostCore
 import RoostTestSupport
 import Testing
 
-/// Hiding a channel from one's own lists.
+/// Hiding a channel from the user's own lists.
 @Suite("Hidden state") struct HideStateTests {
     private func world() throws -> CoreWorld {
         let world = try CoreWorld()
@@ -24,7 +24,7 @@ import Testing
         try world.perform(HideChannel(channel: "general", allowAutoUnhide: allow), as: "bob")
         let hidden: HiddenState = allow ? .hiddenAllowAutoUnhide : .hiddenPreventAutoUnhide
         #expect(try [state(of: "bob", in: world), state(of: "ann", in: world)] == [hidden, .unhidden])
-        // What isn't a message doesn't bring it back.
+        // Other events don't bring it back.
         try world.perform(UpdateChannel(channel: "general", displayName: "x"), as: "ann")
         #expect(try state(of: "bob", in: world) == hidden)
         try world.send("new", to: "general", as: "ann")
@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(
-        "SB-26 SB-04 R27 a hidden ephemeral channel, whose messages aren't counted by place, stays hidden whatever the user had seen of it"
+        "SB-26 SB-04 R27 a hidden ephemeral channel, whose messages have no positions, stays hidden whatever the user has seen"
     )
     func ephemeral() throws {
         let world = try CoreWorld()
@@ -54,7 +54,7 @@ import Testing
         #expect(try world.perform(ListMessages(channel: "general"), as: "bob").messages.count == 1)
     }
 
-    @Test("SB-26 R23 R27 I10 hiding with the messages so far conceals them for ever, on every way, and only for that user")
+    @Test("SB-26 R23 R27 I10 hiding with earlier messages hides them permanently, on every path, and only for that user")
     func conceals() throws {
         let world = try world()
         let old = try world.perform(ListMessages(channel: "general"), as: "bob").messages[0]
@@ -83,14 +83,14 @@ import Testing
         let reply = SendMessage(channel: "general", clientId: "r", text: "re", parentId: old.messageId)
         #expect(try world.code(reply, as: "bob") == .notFound)
         #expect(try texts(world.perform(ListMessages(channel: "general"), as: "ann").messages) == ["edited", "after"])
-        // Showing it again, and leaving and coming back, bring nothing back.
+        // Unhiding, and leaving and rejoining, bring nothing back.
         try world.perform(UnhideChannel(channel: "general"), as: "bob")
         try world.perform(LeaveChannel(channel: "general"), as: "bob")
         try world.perform(JoinChannel(channel: "general"), as: "bob")
         #expect(try texts(world.perform(ListMessages(channel: "general"), as: "bob").messages) == ["after"])
     }
 
-    @Test("SB-26 SB-60 MN-16 what is concealed mentions the user no more: no membership names a message that its user can't see")
+    @Test("SB-26 SB-60 MN-16 hidden messages no longer mention the user: no membership names a message that its user can't see")
     func concealsMentions() throws {
         let conceals: [(CoreWorld) throws -> Membership] = [
             { try $0.perform(HideChannel(channel: "general", hidePreviousMessages: true), as: "bob") },
@@ -103,7 +103,7 @@ import Testing
                 return try world.perform(send, as: "ann").messageId
             }
             let first = try mention("1")
-            // Hiding the channel alone leaves its messages.
+            // Hiding only the channel leaves its messages.
             #expect(try world.perform(HideChannel(channel: "general"), as: "bob").mentionMessage == first)
             let concealed = try conceal(world)
             let stored = try world.perform(GetChannel(channel: "general"), as: "bob").membership
@@ -114,7 +114,7 @@ import Testing
         }
     }
 
-    @Test("SB-26 SB-60 R26 what is concealed counts as read: whoever asks who has read learns what the others were told")
+    @Test("SB-26 SB-60 R26 hidden messages count as read: a list of readers says the same as the events")
     func receipts() throws {
         let conceals: [any Handled] = [
             HideChannel(channel: "general", hidePreviousMessages: true), ResetHistory(channel: "general"),
@@ -133,7 +133,7 @@ import Testing
             world.advance(milliseconds: 5)
             #expect(try told() == [ReadPosition(userId: "bob", readSeq: 2, lastReadAt: world.now)])
             #expect(try position() == ReadPosition(userId: "bob", readSeq: 2, lastReadAt: world.now, joinedSeq: 1))
-            // Nothing moves where all is read already, nor for whoever doesn't share it.
+            // Nothing moves if everything is read already, or if the user doesn't share it.
             world.advance(milliseconds: 5)
             #expect(try told() == [])
             try world.send("more", to: "general", as: "ann")
@@ -146,7 +146,7 @@ import Testing
     }
 
     @Test(
-        "R25 SB-26 SB-60 what was read and marked as unread since is nothing new to the others when it is concealed, nor read just then"
+        "R25 SB-26 SB-60 hiding messages read earlier and marked as unread since sends the others nothing, and isn't a new reading"
     )
     func readBefore() throws {
         let conceals: [any Handled] = [
@@ -165,7 +165,7 @@ import Testing
         }
     }
 
-    @Test("SB-28 showing a channel again is told to one's own devices; showing a visible one changes nothing")
+    @Test("SB-28 unhiding a channel is sent to the user's own devices; unhiding a visible one changes nothing")
     func unhides() throws {
         let world = try world()
         let hidden = try world.notices { try world.perform(HideChannel(channel: "general", allowAutoUnhide: false), as: "bob") }
@@ -178,7 +178,7 @@ import Testing
         #expect(try state(of: "bob", in: world) == .unhidden)
     }
 
-    @Test("SB-28 showing a channel that a message has brought back changes nothing; one that is muted wasn't brought back")
+    @Test("SB-28 unhiding a channel that a message has brought back changes nothing; a muted one wasn't brought back")
     func broughtBack() throws {
         let world = try world()
         func unhide() throws -> Int { try world.notices { try world.perform(UnhideChannel(channel: "general"), as: "bob") }.count }
@@ -197,7 +197,7 @@ import Testing
         #expect(try state(of: "bob", in: world) == .unhidden)
     }
 
-    @Test("SB-26 a channel that one isn't in can't be hidden")
+    @Test("SB-26 a non-member can't hide a channel")
     func strangers() throws {
         let world = try world()
         try world.user("eve")

@@ -11,7 +11,7 @@ import Testing
         return world
     }
 
-    @Test("ST-03 R02 a channel answers to its id and to type:id, on every way")
+    @Test("ST-03 R02 a channel answers to its id and to type:id, on every path")
     func alias() throws {
         let world = try world()
         try world.channel("general", type: .messaging, owner: "ann", members: ["bob"])
@@ -35,7 +35,7 @@ import Testing
         #expect(streams == [.channel("general")])
     }
 
-    @Test("ST-03 R02 nobody takes a name that another channel answers to")
+    @Test("ST-03 R02 a name that another channel answers to can't be taken")
     func aliasTaken() throws {
         let world = try world()
         try world.channel("general", type: .messaging, owner: "ann")
@@ -71,7 +71,7 @@ import Testing
         #expect(try world.code(CreateChannel(channel: ChannelID(id)), as: "ann") == nil)
     }
 
-    @Test("AM-24 AM-25 R04 each set of people has one conversation, regardless of its creator and their order")
+    @Test("AM-24 AM-25 R04 each set of people has one conversation, regardless of creator and order")
     func conversation() throws {
         let world = try world()
         let first = try world.perform(CreateChannel(type: .conversation, users: ["bob"]), as: "ann").channel
@@ -91,7 +91,7 @@ import Testing
         #expect(refusal?.code == .invalidArgument && refusal?.field == "users")
     }
 
-    @Test("AM-24 a conversation that a service makes is one of two people at least, without the service")
+    @Test("AM-24 a conversation made by a service has at least two people, without the service")
     func madeByService() throws {
         let world = try world()
         for users in [nil, [], ["ann"]] as [[UserID]?] {
@@ -106,7 +106,7 @@ import Testing
             try world.perform(CreateChannel(type: .conversation, users: ["bob"]), as: "ann").channel.channelId == talk.channelId)
     }
 
-    @Test("SB-05 SB-07 D-12 D-14 R04 a distinct group is one for its members; without the flag each create makes another")
+    @Test("SB-05 SB-07 D-12 D-14 R04 its members have one distinct group; without the flag each create makes another")
     func distinct() throws {
         let world = try world()
         func create(_ distinct: Bool?, _ users: [UserID], as user: UserID) throws -> Channel {
@@ -121,7 +121,7 @@ import Testing
         #expect(try create(true, ["bob", "cid"], as: "ann").channelId != first.channelId)
     }
 
-    @Test("SB-06 several channels with the same people keep what is theirs")
+    @Test("SB-06 several channels with the same people stay separate")
     func notDistinct() throws {
         let world = try world()
         let ids = try (0..<2).map { _ in try world.perform(CreateChannel(type: .group, users: ["bob"]), as: "ann").channel.channelId
@@ -131,7 +131,7 @@ import Testing
     }
 
     @Test(
-        "SB-05 SB-20 a distinct channel isn't distinct any more once somebody is invited or not any more, added, joins, leaves, is removed or declines, or it is deleted",
+        "SB-05 SB-20 a distinct channel stops being distinct once it is deleted or anyone is invited, uninvited, added or removed, joins, leaves or declines",
         arguments: ["invite", "add", "join", "leave", "remove", "decline", "withdraw", "delete"])
     func endsDistinct(how: String) throws {
         let world = try world()
@@ -172,7 +172,7 @@ import Testing
     }
 
     @Test(
-        "SB-05 R04 X-20 a channel that left somebody out who is in too many is the one of no set, whether they would have been asked or not",
+        "SB-05 R04 X-20 a channel that left out a user with too many channels isn't distinct, whether they would have been asked or not",
         arguments: [true, false])
     func leavesOut(accepts: Bool) throws {
         let world = try world()
@@ -188,7 +188,7 @@ import Testing
         #expect(with.channel.channelId != without.channelId && with.channel.isDistinct && with.membership?.state == .member)
     }
 
-    @Test("AM-24 SB-10 a refusal because of a user who is named says in which field")
+    @Test("AM-24 SB-10 a refusal because of a named user says in which field")
     func fields() throws {
         let world = try world()
         func field(_ create: CreateChannel, as user: UserID = "ann") throws -> [String?] {
@@ -218,7 +218,7 @@ import Testing
         #expect(try field(CreateChannel(type: .group, operators: ["dan"])) == ["limit_exceeded", "operators"])
     }
 
-    @Test("SB-11 a group is made distinct later, unless another is the one of its members; and stops being it")
+    @Test("SB-11 a group can be made distinct later, unless its members have another distinct one, and can stop being distinct")
     func updatesDistinct() throws {
         let world = try world()
         for id in ["one", "two"] as [ChannelID] {
@@ -232,7 +232,7 @@ import Testing
         #expect(try set(true, "open") == .kindForbids)
     }
 
-    @Test("SB-05 SB-11 a group is made distinct for its members and all who are invited; its members are 100 at most")
+    @Test("SB-05 SB-11 a group is made distinct for its members and all invited users; it has 100 members at most")
     func updatesDistinctWithInvited() throws {
         let world = try world()
         for user in ["cid", "dan"] as [UserID] {
@@ -258,7 +258,7 @@ import Testing
         #expect(try makeDistinct("many") == .limitExceeded)
     }
 
-    @Test("SB-12 R02 a create that is sent again with its key answers the channel of the first, for 7 days")
+    @Test("SB-12 R02 a create repeated with its key answers with the first one's channel, for 7 days")
     func idempotencyKey() throws {
         let world = try world()
         let create = CreateChannel(type: .group, users: ["bob"]).with { $0.idempotencyKey = "k1" }
@@ -272,7 +272,7 @@ import Testing
         #expect(try world.perform(create, as: "ann").channel.channelId != first)
     }
 
-    @Test("SB-12 a user has so many keys of creations at a time; the app's backend any number, and a known key still answers")
+    @Test("SB-12 a user's keys of creations are limited at a time, the app's backend's aren't, and a known key still answers")
     func keyCount() throws {
         let world = try world()
         func create(_ key: String) -> CreateChannel { CreateChannel(type: .group).with { $0.idempotencyKey = key } }

@@ -5,12 +5,12 @@ import RoostDatabase
 import RoostTestSupport
 import Testing
 
-/// Totals and lists out of what is kept between reads. Databases of tests keep all they can, and compare each use with what a statement reads from the
-/// same snapshot: so the other tests of totals and lists hold it too.
+/// Totals and lists from rows cached between reads. Databases of tests cache all they can, and compare each use with what a statement reads from the
+/// same snapshot, so the other tests of totals and lists cover the cache too.
 @Suite("Kept channels")
 struct KeptChannelsTests {
     @Test(
-        "AM-43 SB-27 D-29 X-34 a total is the sum of what isn't muted, and lists show all that is unread, whatever happens between two reads",
+        "AM-43 SB-27 D-29 X-34 a total is the sum of unmuted channels, and lists show all unread ones, whatever happens between two reads",
         arguments: Seeds.first(6))
     func history(seed: UInt64) throws {
         let world = try CoreWorld()
@@ -18,7 +18,7 @@ struct KeptChannelsTests {
         for _ in 0..<250 {
             let step = try history.step(in: world)
             let user = history.random.pick(history.users)
-            // All of them at times, and otherwise whoever's turn it is: so that sometimes much has changed and sometimes little.
+            // Sometimes all of them, otherwise the next user: sometimes much has changed and sometimes little.
             for user in history.random.once(in: 8) ? history.users : [user] {
                 let counts = try history.channels.compactMap { channel -> (unread: Int, isMuted: Bool)? in
                     do {
@@ -40,7 +40,7 @@ struct KeptChannelsTests {
     }
 
     @Test(
-        "R09 pages out of what is kept are those of statements, from any place, in any order and with any filter",
+        "R09 pages from the cache equal those of statements, from any position, in any order and with any filter",
         arguments: Seeds.first(3))
     func pages(seed: UInt64) throws {
         let world = try CoreWorld()
@@ -63,7 +63,7 @@ struct KeptChannelsTests {
             { ($0.includeEmpty, $0.unreadOnly) = (false, true) },
         ]
 
-    /// Follows both kinds of cursors of a query, and compares each page with one that a statement finds.
+    /// Follows both kinds of cursors of a query, and compares each page with a statement's.
     private func expectSamePages(_ query: QueryChannels, in world: CoreWorld, as user: UserID) throws {
         var query = query
         var ways: [String?] = [nil]
@@ -86,7 +86,7 @@ struct KeptChannelsTests {
         return try query.handle(in: &context)
     }
 
-    @Test("I8 an older snapshot goes on showing its own state, whatever newer ones keep meanwhile, and newer ones don't show it")
+    @Test("I8 an older snapshot keeps showing its own state, whatever newer ones cache meanwhile, and newer ones don't show it")
     func olderSnapshot() throws {
         let world = try CoreWorld()
         try world.channel("one", owner: "ann", members: ["bob"])
@@ -103,7 +103,7 @@ struct KeptChannelsTests {
             #expect(try world.database.read(total) == TotalUnread(unreadCount: 2, unreadChannelCount: 2))
             #expect(try total(old) == TotalUnread(unreadCount: 1, unreadChannelCount: 1))
             #expect(try world.database.read(total) == TotalUnread(unreadCount: 2, unreadChannelCount: 2))
-            // What moves the user's own stream.
+            // Moves the user's own stream.
             try world.perform(MarkRead(channel: "one"), as: "bob")
             #expect(try world.database.read(total) == TotalUnread(unreadCount: 1, unreadChannelCount: 1))
             #expect(try total(old) == TotalUnread(unreadCount: 1, unreadChannelCount: 1))
@@ -115,7 +115,7 @@ struct KeptChannelsTests {
         #expect(try world.database.read(total) == TotalUnread(unreadCount: 0, unreadChannelCount: 0))
     }
 
-    @Test("NF-04 what is rolled back changes no total")
+    @Test("NF-04 a rollback leaves totals unchanged")
     func rolledBack() throws {
         let world = try CoreWorld()
         try world.channel("one", owner: "ann", members: ["bob"])
@@ -134,7 +134,7 @@ struct KeptChannelsTests {
     }
 }
 
-/// A transaction that keeps nothing.
+/// A transaction without a cache.
 private final class Forgetful: Transaction {
     private let transaction: any Transaction
 

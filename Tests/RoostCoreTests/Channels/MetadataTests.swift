@@ -11,7 +11,7 @@ import Testing
         return world
     }
 
-    @Test("AM-04 AM-06 AM-11 AM-12 SB-08 SB-09 SB-11 R01 every attribute is created, updated, taken away and read")
+    @Test("AM-04 AM-06 AM-11 AM-12 SB-08 SB-09 SB-11 R01 every attribute is created, updated, removed and read")
     func attributes() throws {
         let world = try world()
         var create = CreateChannel(
@@ -47,7 +47,7 @@ import Testing
         #expect(values == [nil, nil, nil, nil, nil] && emptied.tags == [])
     }
 
-    @Test("AM-06 AM-34 a tag that is written anew in another form of Unicode is found as it is written now, and as it was no more")
+    @Test("AM-06 AM-34 a tag rewritten in another Unicode form is found in the new form only")
     func tagForms() throws {
         let world = try world()
         let (composed, decomposed) = ("caf\u{e9}", "cafe\u{301}")
@@ -63,11 +63,11 @@ import Testing
             #expect(try found(tag) == here)
             #expect(try found(other) == nowhere)
         }
-        // In one list they are one tag twice.
+        // In one list they count as a duplicate tag.
         #expect(try world.code(UpdateChannel(channel: "general", tags: [composed, decomposed]), as: "ann") == .invalidArgument)
     }
 
-    @Test("AM-35 AM-36 R10 the last writer of the metadata wins, and everyone sees its version and who that was")
+    @Test("AM-35 AM-36 R10 the last writer of the metadata wins, and everyone sees the version and the writer")
     func lastWriterWins() throws {
         let world = try world()
         try world.perform(SetMemberRole(channel: "general", users: ["bob"], role: .operator), as: "ann")
@@ -79,7 +79,7 @@ import Testing
         #expect(event.kind == .channelMetadataUpdated && event.rows == Rows(channel: channel))
     }
 
-    @Test("AM-36 R10 a writer who names the version that they saw overwrites no other")
+    @Test("AM-36 R10 a writer who names a version overwrites no other")
     func ifVersion() throws {
         let world = try world()
         func write(_ value: Int64, if version: Int?) throws -> RoostError? {
@@ -98,7 +98,7 @@ import Testing
         #expect(try world.code(lone, as: "ann") == .invalidArgument)
     }
 
-    @Test("AM-35 R10 metadata has 100,000 bytes and 32 levels, and no more")
+    @Test("AM-35 R10 metadata has at most 100,000 bytes and 32 levels")
     func metadataLimits() throws {
         let world = try world()
         func text(_ bytes: Int) -> JSONValue { ["k": .string(String(repeating: "x", count: bytes - #"{"k":""}"#.utf8.count))] }
@@ -122,7 +122,7 @@ import Testing
         #expect(refusal?.field == "coverUrl")
     }
 
-    @Test("AM-09 AM-10 R01 counters are what a recount gives, and the last activity is that of members too")
+    @Test("AM-09 AM-10 R01 counters match a recount, and the last activity includes that of members")
     func counters() throws {
         let world = try world()
         world.advance(milliseconds: 5)
@@ -155,7 +155,7 @@ import Testing
         #expect(try world.code(CreateChannel(type: .community).with { $0.isEphemeral = true }, as: "ann") == .kindForbids)
     }
 
-    @Test("AM-34 R12 a user invited to a channel that is deleted has nothing left to accept, and is told")
+    @Test("AM-34 R12 a user invited to a deleted channel has nothing left to accept, and is notified")
     func deletionWithdraws() throws {
         let world = try world()
         try world.user("eve")

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RoostCore
 
-/// Muting a channel for oneself: counted on, and left out of the total and of what brings a hidden channel back (D-29, D-32).
+/// Muting a channel for oneself: its messages still count, but are left out of the total and don't bring a hidden channel back (D-29, D-32).
 @Suite("Muted notifications")
 struct MuteNotificationsTests {
     private func world() throws -> CoreWorld {
@@ -15,7 +15,7 @@ struct MuteNotificationsTests {
         return world
     }
 
-    /// Runs what is due, and returns what is told of it.
+    /// Runs due effects, and returns their notices.
     private func runEffects(in world: CoreWorld) throws -> [Notice] {
         var told: [Notice] = []
         try world.runEffects(of: .unmuteNotifications) { told += $0 }
@@ -29,7 +29,7 @@ struct MuteNotificationsTests {
         return try world.perform(query, as: "bob").items.map(\.channel.channelId)
     }
 
-    @Test("D-29 X-34 what arrives in a muted channel is counted there, and left out of the total until the muting ends")
+    @Test("D-29 X-34 messages in a muted channel count there, and are left out of the total until the mute ends")
     func total() throws {
         let world = try world()
         let muted = try world.perform(MuteNotifications(channel: "general"), as: "bob")
@@ -37,14 +37,14 @@ struct MuteNotificationsTests {
         for channel in ["general", "other", "general"] as [ChannelID] { try world.send("hi", to: channel, as: "ann") }
         #expect(try total(world) == TotalUnread(unreadCount: 1, unreadChannelCount: 1))
         #expect(try world.perform(GetUnread(channel: "general"), as: "bob").unreadCount == 2)
-        // It is unread all the same, where lists ask for that.
+        // The channel still counts as unread for lists that filter by it.
         #expect(try listed(world, unreadOnly: true).sorted() == ["general", "other"])
         #expect(try world.perform(GetTotalUnread(), as: "ann") == TotalUnread(unreadCount: 0, unreadChannelCount: 0))
         #expect(try !world.perform(UnmuteNotifications(channel: "general"), as: "bob").isNotificationsMuted)
         #expect(try total(world) == TotalUnread(unreadCount: 3, unreadChannelCount: 2))
     }
 
-    @Test("D-32 X-34 a message doesn't bring back a hidden channel that is muted; the end of the muting does, if one came")
+    @Test("D-32 X-34 a message doesn't bring back a hidden muted channel; the end of the mute does, if a message arrived")
     func hidden() throws {
         let world = try world()
         try world.perform(HideChannel(channel: "general"), as: "bob")
@@ -69,7 +69,7 @@ struct MuteNotificationsTests {
         #expect(try listed(world).sorted() == ["general", "other"])
     }
 
-    @Test("D-29 the server ends it when the time is over, once, and tells the user's devices; another time replaces it")
+    @Test("D-29 the server ends it once its time expires, and notifies the user's devices; another time replaces it")
     func ends() throws {
         let world = try world()
         try world.send("hi", to: "general", as: "ann")
@@ -91,7 +91,7 @@ struct MuteNotificationsTests {
         #expect(try runEffects(in: world).isEmpty)
     }
 
-    @Test("D-29 what was ended before its time, or made for ever, isn't ended again; a new membership isn't muted")
+    @Test("D-29 a mute that ended early, or has no end, isn't ended again; a new membership isn't muted")
     func endsOnlyWhatIsThere() throws {
         let world = try world()
         try world.perform(MuteNotifications(channel: "general", seconds: 60), as: "bob")
@@ -101,7 +101,7 @@ struct MuteNotificationsTests {
         world.advance(milliseconds: 61_000)
         #expect(try runEffects(in: world).isEmpty)
         #expect(try world.perform(GetChannel(channel: "other"), as: "bob").membership?.isNotificationsMuted == true)
-        // Who leaves and comes back begins anew.
+        // A member who leaves and rejoins starts over.
         try world.perform(MuteNotifications(channel: "general", seconds: 60), as: "bob")
         try world.perform(LeaveChannel(channel: "general"), as: "bob")
         #expect(try world.code(UnmuteNotifications(channel: "general"), as: "bob") == .notMember)
@@ -112,7 +112,7 @@ struct MuteNotificationsTests {
         #expect(try runEffects(in: world).isEmpty)
     }
 
-    @Test("D-29 D-07 the time is more than 0 seconds, or for ever; anything else is refused and changes nothing")
+    @Test("D-29 D-07 the time is more than 0 seconds, or unlimited; anything else is refused and changes nothing")
     func times() throws {
         let world = try world()
         let before = try world.dump()

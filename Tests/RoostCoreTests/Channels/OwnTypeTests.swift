@@ -5,7 +5,7 @@ import Testing
 
 /// Types and roles that an operator defines (§8.2, §8.4).
 @Suite("Own types and roles") struct OwnTypeTests {
-    @Test("R03 an operator's own type is created from a preset, listed, and holds for its channels at once")
+    @Test("R03 an operator's own type is created from a preset, listed, and applies to its channels immediately")
     func ownType() throws {
         let world = try CoreWorld()
         for user in ["ann", "bob"] as [UserID] { try world.user(user) }
@@ -44,7 +44,7 @@ import Testing
         #expect(try code(DeleteChannelType(type: "unknown")) == nil)
     }
 
-    @Test("R03 an app has 50 types and 25 roles of its own, and no more")
+    @Test("R03 an app has at most 50 types and 25 roles of its own")
     func limits() throws {
         let world = try CoreWorld()
         for number in 1...Limits.channelTypes {
@@ -63,7 +63,7 @@ import Testing
         #expect(codes == [.limitExceeded, nil, .limitExceeded, nil])
     }
 
-    @Test("R33 a role of one's own grants what it names; its rank says over whom")
+    @Test("R33 an app's own role grants its permissions; its rank says over whom")
     func ownRole() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob", "cid", "dan"])
@@ -74,12 +74,12 @@ import Testing
         #expect(view.ownCapabilities.contains(.memberRemove) && !view.ownCapabilities.contains(.channelUpdate))
         let results = try world.perform(RemoveMembers(channel: "general", users: ["cid", "dan", "ann"]), as: "bob").results
         #expect(results.map(\.outcome) == [.removed, .refused, .refused])
-        // A role that was deleted is an ordinary member's.
+        // A deleted role is an ordinary member's.
         try world.perform(DeleteRole(role: "guide"), as: "root", role: .admin)
         #expect(try world.code(RemoveMembers(channel: "general", users: ["dan"]), as: "bob") == .notPermitted)
     }
 
-    @Test("R03 the configuration tells every limit, the options and the roles")
+    @Test("R03 the configuration has every limit, the options and the roles")
     func configuration() throws {
         let world = try CoreWorld()
         world.options = AppOptions(channelsPerUser: 7, showsHistoryToNewMembers: false)

@@ -66,7 +66,7 @@ struct QueryFilterTests {
         return "\(settings.map(\.name)) \(membership) as \(user), \(role): \(answer) instead of \(expected)"
     }
 
-    @Test("AM-34 deleted channels: one's own from before, and for admins all that they may find, by membership")
+    @Test("AM-34 deleted channels are found by former membership, and by admins if they may find them")
     func deletedByMembership() throws {
         let world = try CoreWorld()
         for channel in ["own", "other"] as [ChannelID] {
@@ -84,7 +84,7 @@ struct QueryFilterTests {
     }
 
     @Test(
-        "R09 AM-20 AM-32 AM-34 SB-24 D-10 SB-30 SB-31 SB-32 D-24 each filter of the own channels answers as all channels do when one looks at each",
+        "R09 AM-20 AM-32 AM-34 SB-24 D-10 SB-30 SB-31 SB-32 D-24 each filter of the user's own channels finds what checking each channel finds",
         arguments: Seeds.first(2))
     func ownAlone(seed: UInt64) throws {
         var oracle = try QueryOracle(seed: seed, channels: 50)
@@ -96,7 +96,7 @@ struct QueryFilterTests {
         }
     }
 
-    @Test("R09 AM-33 each filter answers so among all channels that somebody may find", arguments: Seeds.first(2))
+    @Test("R09 AM-33 each filter does so among all channels that a user may find", arguments: Seeds.first(2))
     func findableAlone(seed: UInt64) throws {
         var oracle = try QueryOracle(seed: seed, channels: 50)
         for setting in try Self.forAll(oracle) {
@@ -109,7 +109,7 @@ struct QueryFilterTests {
         }
     }
 
-    @Test("R09 filters combine: two at once answer what holds for both", arguments: Seeds.first(1))
+    @Test("R09 filters combine: two at once find what matches both", arguments: Seeds.first(1))
     func pairs(seed: UInt64) throws {
         var oracle = try QueryOracle(seed: seed, channels: 30)
         let findable = try Self.forAll(oracle)

@@ -2,8 +2,8 @@ import RoostAPI
 import RoostCore
 import RoostTestSupport
 
-/// Channels of every kind in every state, made at random, and what a query has to find among them: by looking at each channel, as
-/// `GetChannel` shows it to the caller, and asking all the filters about it in Swift.
+/// Random channels of every kind in every state, and what a query has to find among them: by reading each channel, as
+/// `GetChannel` shows it to the caller, and applying all the filters in Swift.
 struct QueryOracle {
     let world: CoreWorld
     var random: SeededGenerator
@@ -40,7 +40,7 @@ struct QueryOracle {
         if !channels.contains(view.channel.channelId) { channels.append(view.channel.channelId) }
     }
 
-    /// Something that somebody may do or not.
+    /// Tries an operation that its caller may or may not be allowed.
     private mutating func changeSomething() throws {
         world.advance(milliseconds: Int64(random.number(0...3)))
         let (channel, user) = (random.pick(channels), random.pick(users))
@@ -57,7 +57,7 @@ struct QueryOracle {
         case 9: _ = try world.refusal(DeleteChannel(channel: channel), as: user, role: role)
         case 10: _ = try world.refusal(LeaveChannel(channel: channel), as: user)
         case 11:
-            // As the moderation tools will do it: a ban ends the membership.
+            // As the moderation tools will do: a ban ends the membership.
             _ = try world.refusal(LeaveChannel(channel: channel), as: user)
             try world.execute(
                 """
@@ -73,7 +73,7 @@ struct QueryOracle {
 
     // MARK: Asking
 
-    /// All that a query answers, page after page.
+    /// All of a query's results, page after page.
     func answer(_ query: QueryChannels, as user: UserID, role: AppRole, pages limit: Int = 100) throws -> [ChannelID] {
         var query = query
         query.limit = limit
@@ -96,7 +96,7 @@ struct QueryOracle {
         }.map(\.view.channel.channelId)
     }
 
-    /// Every channel as somebody sees it. Nothing changes between two questions.
+    /// Every channel as a user sees it. Nothing changes between two queries.
     private func look(as user: UserID, role: AppRole) throws -> [Seen] {
         let own = Set(try world.rows("SELECT channel_id FROM members WHERE user_id = \(user) AND state = 'member'") { $0.string() })
         return try channels.compactMap { channel -> Seen? in

@@ -7,7 +7,7 @@ import Testing
 @Suite("Queries of channels: paging")
 struct QueryPagingTests {
     @Test(
-        "SB-23 AM-33 ST-09 pages of any size give the list that one page gives, onward and back, in either direction of each sort",
+        "SB-23 AM-33 ST-09 pages of any size give the list of one page, forward and back, in either direction of each sort",
         arguments: Seeds.first(2),
         ChannelSort.allCases.flatMap { sort in
             [nil, .ascending, .descending].map { (direction: SortDirection?) in (sort, direction) }
@@ -54,7 +54,7 @@ struct QueryPagingTests {
     }
 
     @Test(
-        "SB-23 while channels move by new messages, none that stays where it is is skipped or shown twice",
+        "SB-23 while channels move by new messages, none of the others is skipped or shown twice",
         arguments: Seeds.first(6),
         [ChannelSort.lastMessage, .unreadFirst, .lastActivity].flatMap { sort in
             SortDirection.allCases.map { (direction: SortDirection) in (sort, direction) }
@@ -86,7 +86,7 @@ struct QueryPagingTests {
         #expect(seen.filter { !moved.contains($0) } == before.filter { !moved.contains($0) })
     }
 
-    @Test("SB-23 a page that turns out empty leads back to where its cursor stood")
+    @Test("SB-23 an empty page leads back to its cursor's position")
     func emptyPage() throws {
         let world = try CoreWorld()
         for number in 1...4 {
@@ -117,11 +117,11 @@ struct QueryPagingTests {
         let refusal = RoostError(.invalidArgument, "cursor isn't a cursor of this query.", field: "cursor")
         for other in others { #expect(try world.refusal(other.with { $0.cursor = cursor }, as: "ann") == refusal) }
         #expect(try world.refusal(ListMembers(channel: "1", cursor: cursor), as: "ann") == refusal)
-        // The size of the page is no part of the query.
+        // The page size isn't part of the query.
         #expect(try world.refusal(query.with { ($0.cursor, $0.limit) = (cursor, 50) }, as: "ann") == nil)
     }
 
-    @Test("R09 a cursor that nobody handed out is refused, or is a place like any other", arguments: ChannelSort.allCases)
+    @Test("R09 a forged cursor is refused, or is a position like any other", arguments: ChannelSort.allCases)
     func forged(sort: ChannelSort) throws {
         let world = try CoreWorld()
         for number in 1...3 { try world.channel(ChannelID("\(number)"), owner: "ann") }
@@ -149,7 +149,7 @@ struct QueryPagingTests {
         }
     }
 
-    @Test("AM-33 a query that passes many channels answers a short page and goes on from there")
+    @Test("AM-33 a query that passes many channels answers with a short page and continues from there")
     func shortPages() throws {
         let world = try CoreWorld()
         try world.user("ann")
@@ -170,7 +170,7 @@ struct QueryPagingTests {
         #expect(try world.perform(query, as: "ann").items.isEmpty)
     }
 
-    @Test("SB-23 a page of one's own channels ends before its content is too large, and the next one goes on from there")
+    @Test("SB-23 a page of a user's own channels ends before its content is too large, and the next one continues from there")
     func largeChannels() throws {
         let world = try CoreWorld()
         try world.user("ann")
@@ -189,7 +189,7 @@ struct QueryPagingTests {
     }
 
     @Test(
-        "I10 no cursor tells of a channel that the caller may not know of, however many are passed",
+        "I10 no cursor reveals a channel that the caller may not know of, however many are passed",
         arguments: [ChannelSort.created, .name, .lastActivity])
     func tellsNothing(sort: ChannelSort) throws {
         let world = try CoreWorld()
@@ -226,7 +226,7 @@ struct QueryPagingTests {
     }
 
     @Test(
-        "AM-20 SB-24 a list shows each channel as reading it alone does, what the caller may do included, however channels differ",
+        "AM-20 SB-24 a list shows each channel as a single read does, including the caller's permissions, however channels differ",
         arguments: Seeds.first(3))
     func showsWhatReadingShows(seed: UInt64) throws {
         let world = try QueryOracle(seed: seed, channels: 60).world
@@ -241,7 +241,7 @@ struct QueryPagingTests {
                 let items = try world.perform(query, as: user, role: role).items
                 let alone = try items.map { item in
                     var view = try world.perform(GetChannel(channel: item.channel.channelId), as: user, role: role)
-                    // A page has who is who beside its items.
+                    // A page has its users beside its items.
                     view.users = nil
                     return view
                 }

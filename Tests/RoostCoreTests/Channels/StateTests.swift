@@ -33,7 +33,7 @@ import Testing
         #expect(try send("bob", in: world) == nil)
     }
 
-    @Test("SB-21 freezing a frozen channel and unfreezing one that isn't change nothing and tell nothing")
+    @Test("SB-21 freezing a frozen channel and unfreezing one that isn't change nothing and send nothing")
     func repeats() throws {
         let world = try world()
         try world.perform(FreezeChannel(channel: "general"), as: "ann")
@@ -59,7 +59,7 @@ import Testing
         #expect(try send("bob", in: world) == nil)
         let ended = try world.perform(GetChannel(channel: "general"), as: "bob").channel
         #expect(!ended.isMuted && ended.mutedUntil == end)
-        // Its end stays in the channel's row until somebody clears it, as that of a rate limit does.
+        // Its end stays in the channel's row until it is cleared, like that of a rate limit.
         let notices = try world.notices { try world.perform(UnsilenceChannel(channel: "general"), as: "ann") }
         let again = try world.notices { try world.perform(UnsilenceChannel(channel: "general"), as: "ann") }
         #expect(notices.count == 1 && again == [])
@@ -83,7 +83,7 @@ import Testing
         #expect(refusal?.field == "seconds" && [.invalidArgument, .limitExceeded].contains(refusal?.code))
     }
 
-    @Test("AM-08 D-15 R28 the rate limit is state that operators set and everyone sees, and that ends")
+    @Test("AM-08 D-15 R28 the rate limit is set by operators, seen by everyone, and expires")
     func rateLimits() throws {
         let world = try world()
         #expect(try world.code(SetRateLimit(channel: "general", messages: 5, windowSeconds: 10), as: "bob") == .notPermitted)
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test("AM-48 R33 a freeze tells what members may do by their role; it is what each is then told for themselves")
+    @Test("AM-48 R33 a freeze says what members may do by their role, in agreement with each member's own permissions")
     func capabilities() throws {
         let world = try world()
         let notices = try world.notices { try world.perform(FreezeChannel(channel: "general"), as: "ann") }

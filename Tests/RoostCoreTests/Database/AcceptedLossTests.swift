@@ -6,12 +6,12 @@ import Testing
 
 @testable import RoostDatabase
 
-/// Starts that accept a loss, and don't reach their end.
+/// Starts that accept a loss but fail.
 @Suite("Accepted losses")
 struct AcceptedLossTests {
     private static let epoch = "first"
 
-    /// A directory in which a server has run, and what its database was before its last row.
+    /// A directory in which a server has run, and its database before its last row.
     private func used() throws -> (directory: URL, older: Data) {
         let directory = TemporaryPlace.make()
         var older = Data()
@@ -29,7 +29,7 @@ struct AcceptedLossTests {
     }
 
     @Test(
-        "I1 a start that accepts a loss and is refused leaves the loss to be found by the next", arguments: ["missing", "damaged"])
+        "I1 a refused start that accepts a loss leaves the loss for the next one to find", arguments: ["missing", "damaged"])
     func refused(state: String) throws {
         let (directory, older) = try used()
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -42,7 +42,7 @@ struct AcceptedLossTests {
         try Data(contentsOf: file).dropLast(4096).write(to: file)
         #expect(throws: DamagedFiles.self) { try SQLiteDatabase(directory: directory) }
         #expect(throws: (any Error).self) { try SQLiteDatabase(directory: directory, acceptsDataLoss: true) }
-        // An older copy in its place is as little the newest one.
+        // An older copy in its place isn't the newest one either.
         try older.write(to: file)
         #expect(throws: DamagedFiles.self) { try SQLiteDatabase(directory: directory) }
         let accepting = try SQLiteDatabase(directory: directory, acceptsDataLoss: true)
@@ -70,7 +70,7 @@ struct AcceptedLossTests {
         }
     }
 
-    /// A directory as a server leaves it that is killed when it has just started, and one as it leaves it when it stops, but with the log of the
+    /// A directory as a server killed right after its start leaves it, or as one that stopped leaves it, but with the log of the
     /// run before.
     private func left(stopped: Bool) throws -> URL {
         let (directory, _) = try used()
@@ -100,7 +100,7 @@ struct AcceptedLossTests {
     }
 
     @Test(
-        "I1 a start that has set a log aside, or made one, and is refused then leaves a new epoch to the next",
+        "I1 a start that sets a log aside or makes one, and is then refused, leaves a new epoch to the next",
         arguments: [true, false])
     func afterTheLog(stopped: Bool) throws {
         let directory = try left(stopped: stopped)
@@ -109,7 +109,7 @@ struct AcceptedLossTests {
         let file = directory.appending(path: "roost.sqlite")
         let whole = try Data(contentsOf: file)
         #expect(throws: DamagedFiles.self) { try SQLiteDatabase(directory: directory) }
-        // What ends the accepting start, before its first change, is a page whose checksum doesn't match.
+        // A page with a wrong checksum ends the accepting start before its first change.
         var damaged = whole
         damaged[8192 + 100] ^= 1
         try damaged.write(to: file)
@@ -125,7 +125,7 @@ struct AcceptedLossTests {
         }
     }
 
-    @Test("I1 a first start on an older version's files that was killed doesn't take an absent database for its own")
+    @Test("I1 after a killed first start on an older version's files, an absent database isn't taken for its own")
     func upgradeWithoutItsDatabase() throws {
         let directory = TemporaryPlace.make()
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -139,7 +139,7 @@ struct AcceptedLossTests {
         #expect(throws: Never.self) { try SQLiteDatabase(directory: directory, acceptsDataLoss: true).close() }
     }
 
-    @Test("I1 a start that is refused since a newer version has used the database changes no file")
+    @Test("I1 a start refused because a newer version has used the database changes no file")
     func newer() throws {
         let (directory, _) = try used()
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -171,7 +171,7 @@ struct AcceptedLossTests {
         }
     }
 
-    @Test("I1 a state file of zeros alone is a first start that a power cut ended")
+    @Test("I1 a state file of only zeros is a first start that a power cut ended")
     func zeros() throws {
         let directory = TemporaryPlace.make()
         defer { try? FileManager.default.removeItem(at: directory) }

@@ -17,14 +17,14 @@ struct CheckpointTests {
         var checkpoints = Checkpoints(generation: 7)
         let before = [15_999, 16_000].map { checkpoints.isDue(frames: $0, isIdle: false) }
         let numbers = run(&checkpoints, isComplete: true, frames: 16_000)
-        // The log is in the database, and goes on if somebody still reads it. Then it restarts.
+        // The log is in the database, and continues while a reader still uses it. Then it restarts.
         let after = [16_000, 19_999, 20_000, 12, 16_000].map { checkpoints.isDue(frames: $0, isIdle: false) }
         #expect(before == [false, true])
         #expect(numbers == [8, 8, 8])
         #expect(after == [false, false, true, false, true])
     }
 
-    @Test("a log that readers hold up is tried again after some more frames, under a new number")
+    @Test("a log held up by readers is retried after some more frames, under a new number")
     func heldUp() {
         var checkpoints = Checkpoints(generation: 7)
         let before = checkpoints.isDue(frames: 16_500, isIdle: false)
@@ -37,13 +37,13 @@ struct CheckpointTests {
         #expect(again == [9, 9, 9])
     }
 
-    @Test("while nobody waits a small log is due, and once it is in the database the next frames are, not those")
+    @Test("while idle a small log is due, and once it is in the database only further frames are")
     func idle() {
         var checkpoints = Checkpoints(generation: 7)
         let before = [255, 256].map { checkpoints.isDue(frames: $0, isIdle: true) }
         let whoWaits = checkpoints.isDue(frames: 256, isIdle: false)
         let numbers = run(&checkpoints, isComplete: true, frames: 256)
-        // The log restarts behind 300 frames.
+        // The log restarts after 300 frames.
         let after = [256, 300, 511, 512, 12, 256].map { checkpoints.isDue(frames: $0, isIdle: true) }
         #expect(before == [false, true] && !whoWaits && numbers == [8, 8, 8])
         #expect(after == [false, false, false, true, false, true])

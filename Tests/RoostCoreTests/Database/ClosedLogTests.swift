@@ -6,14 +6,14 @@ import Testing
 
 @testable import RoostDatabase
 
-/// The log after a clean stop: it is empty and removed, but the file system may not have that on disk when the machine fails.
+/// The log after a clean stop: it is empty and removed, but that may not be on disk when the machine fails.
 @Suite("The log of a stopped server")
 struct ClosedLogTests {
     private static let name = "roost.sqlite-wal"
     private static let epoch = "first"
     private static let rows = (0..<60).map { "row \($0)" }
 
-    /// What the server had in its files: at the end of a first run and in a second one, which then stopped.
+    /// The server's files: at the end of a first run and in a second one, which then stopped.
     private struct Used {
         let directory = TemporaryPlace.make()
         /// The log of the first run.
@@ -29,7 +29,7 @@ struct ClosedLogTests {
                 for row in rows {
                     try database.write(lane: 0) { transaction in
                         _ = try transaction.epoch(orNew: ClosedLogTests.epoch)
-                        // The pages of the rows before are written again and again: a part of the log holds older ones.
+                        // The pages of earlier rows are written repeatedly: a part of the log has older ones.
                         _ = try transaction.execute("UPDATE settings SET value = value || 'x' WHERE name LIKE 'row%'")
                         _ = try transaction.execute("INSERT INTO settings (name, value) VALUES (\(row), '')")
                     }
@@ -40,7 +40,7 @@ struct ClosedLogTests {
             }
         }
 
-        /// Puts a log there as SQLite makes one.
+        /// Writes a log as SQLite makes one.
         func put(_ data: Data) throws {
             try data.write(to: log)
             chmod(log.path, 0o600)
@@ -67,7 +67,7 @@ struct ClosedLogTests {
     }
 
     @Test(
-        "I1 the last log of a stopped server comes back by a power cut, whole, in part or damaged: the start has everything, and says nothing",
+        "I1 if a power cut brings back a stopped server's last log, whole, in part or damaged, the start has everything and reports nothing",
         arguments: ["as it was", "half", "its first frames", "damaged"])
     func lastLog(how: String) throws {
         let used = try Used()
@@ -86,7 +86,7 @@ struct ClosedLogTests {
     }
 
     @Test(
-        "I1 any other log beside the database of a stopped server is refused, and stays as it is",
+        "I1 any other log beside a stopped server's database is refused, and left unchanged",
         arguments: ["of the run before", "of another server", "of unknown salts"])
     func otherLog(which: String) throws {
         let used = try Used()
@@ -125,7 +125,7 @@ struct ClosedLogTests {
         #expect(try Data(contentsOf: used.log) == used.lastLog)
     }
 
-    @Test("I1 the log's emptiness is on disk when the server has stopped, and before roost.state says that it has")
+    @Test("I1 the emptied log is on disk once the server has stopped, and before roost.state says so")
     func synced() throws {
         #expect(fault_vfs_register() == 0)
         let used = try Used(base: "faults")
@@ -148,7 +148,7 @@ struct ClosedLogTests {
         #expect(try Data(contentsOf: synced) == Data())
         try FileManager.default.removeItem(at: synced)
 
-        // The commit of the checkpoint's number syncs the log, and so does the checkpoint before it reads it. What is left of it isn't synced then.
+        // The commit of the checkpoint's number syncs the log, and so does the checkpoint before it reads it. The rest isn't synced then.
         try TemporaryPlace.waitUntilFree(used.directory)
         let database = try write("second")
         let fault = fault_begin(path, Int32(fault_sync.rawValue), 10 | 4 << 8, 2, 0)

@@ -6,11 +6,11 @@ import RoostTestSupport
 import Synchronization
 import Testing
 
-/// Copies of a database in use, which backups are made from.
+/// Copies of a database in use, for backups.
 @Suite("Copies of the database")
 struct CopyTests {
     @Test(
-        "I24 a copy fails if its disk refuses a part of it on the way, which the system tells only once, and not again at the end",
+        "I24 a copy fails if its disk refuses a part of it, which the system reports only once, not again at the end",
         arguments: [EIO, ENOSPC])
     func refusedPart(error: Int32) throws {
         let directory = TemporaryPlace.make()
@@ -32,12 +32,12 @@ struct CopyTests {
         #expect(failure?.message == "The copy of the database couldn't be written: \(String(cString: strerror(error))).")
         let obstacle: DatabaseFailure.Obstacle? = error == ENOSPC ? .fullDisk : nil
         #expect(failure?.obstacle == obstacle)
-        // The server goes on.
+        // The server continues.
         try insert("after")
     }
 
     @Test(
-        "I24 a server's backup is copied at 32 MB a second at most, read back at 64, and checked with pauses, so that commits have the disk in between"
+        "I24 a server's backup is copied at 32 MB a second at most, read back at 64, and checked with pauses, so commits get the disk in between"
     )
     func pace() throws {
         let (data, target) = (TemporaryPlace.make(), TemporaryDirectory.make())
@@ -67,7 +67,7 @@ struct CopyTests {
         #expect(!checking.isEmpty && checking.allSatisfy { $0 >= .microseconds(500) })
     }
 
-    @Test("I24 a copy is read back with a pause after every 32 KiB, and says the same as one that is read at once")
+    @Test("I24 a copy is read back with a pause after every 32 KiB, with the same result as one read at once")
     func pauses() throws {
         let directory = TemporaryPlace.make()
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -82,7 +82,7 @@ struct CopyTests {
         let copy = try SQLiteDatabase.verify(copy: path, pace: pace)
         #expect(copy.pages > 120 && pauses.withLock { $0 } == copy.pages / 8)
         #expect(try SQLiteDatabase.verify(copy: path) == copy)
-        // Whatever the last read is of.
+        // Whatever the size of the last read.
         let size = try #require(FileManager.default.attributesOfItem(atPath: path)[.size] as? Int64)
         #expect(size == copy.pages * 4096)
         for cut in [1, 4096, 40_000] as [Int64] {

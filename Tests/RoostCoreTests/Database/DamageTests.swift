@@ -7,11 +7,11 @@ import Testing
 
 /// Damages the files of a stopped server, one thing at a time, and then starts it.
 ///
-/// Three ends are right: the start is refused; a read that needs the damaged part is refused; or everything acknowledged is there,
+/// Three outcomes are right: the start is refused; a read that needs the damaged part is refused; or everything acknowledged is there,
 /// unchanged. Anything else is a wrong answer, or a silent loss.
 @Suite("Damaged files")
 struct DamageTests {
-    @Test("I1 I24 whatever happens to one file: refused at the start, refused at the read, or everything is there")
+    @Test("I1 I24 whatever happens to one file, the start is refused, the read is refused, or everything is there")
     func oneFileDamaged() throws {
         let scene = try Scene()
         defer { scene.remove() }
@@ -30,11 +30,11 @@ struct DamageTests {
         print("Damage: \(count) kinds, \(ends.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value)" }.joined(separator: ", ")).")
         #expect(wrong == [])
         #expect(count >= 200)
-        // The table can fail: it has all three ends in it.
+        // The table can fail: it has all three outcomes.
         #expect(Set(ends.keys) == ["refused at the start", "refused at the read", "harmless"])
     }
 
-    @Test("I1 files that nothing happened to start, after a kill and after a stop, with everything in them")
+    @Test("I1 undamaged files start with everything in them, after a kill and after a stop")
     func untouchedFilesStart() throws {
         let scene = try Scene()
         defer { scene.remove() }
@@ -44,7 +44,7 @@ struct DamageTests {
         }
     }
 
-    @Test("I1 a power cut in the middle of a commit starts, whichever of its sectors came to the disk")
+    @Test("I1 after a power cut in the middle of a commit the server starts, whichever of its sectors reached the disk")
     func tornCommitStarts() throws {
         let scene = try Scene()
         defer { scene.remove() }
@@ -56,7 +56,7 @@ struct DamageTests {
         for seed in UInt64(1)...40 {
             var random = SeededGenerator(seed: seed)
             var bytes = whole
-            // Each sector behind what was acknowledged is there, or still holds what was there before.
+            // Each sector after the acknowledged ones is written, or still has its former contents.
             var place = start
             while place < bytes.count {
                 let end = min(bytes.count, (place / 512 + 1) * 512)
@@ -80,19 +80,19 @@ struct DamageTests {
         let epoch = try database.read { try $0.setting("epoch") }
         #expect(database.losses.count == 1 && epoch != nil && epoch != Scene.epoch)
         try database.close()
-        // It is a server like any other then.
+        // From then on it is an ordinary server.
         let again = try SQLiteDatabase(directory: directory)
         #expect(try again.read { try $0.setting("epoch") } == epoch)
         #expect(again.losses == [])
         try again.close()
-        // Files that were moved aside don't come back unnoticed.
+        // Files moved aside don't come back unnoticed.
         try FileManager.default.removeItem(at: directory.appending(path: "roost.sqlite"))
         try FileManager.default.copyItem(
             at: scene.closed.appending(path: "roost.sqlite"), to: directory.appending(path: "roost.sqlite"))
         #expect(throws: DamagedFiles.self) { try SQLiteDatabase(directory: directory) }
     }
 
-    @Test("I1 I24 a log that was cut off is refused also if a checkpoint that wasn't completed has left its number in the database")
+    @Test("I1 I24 a truncated log is refused also if an incomplete checkpoint has left its number in the database")
     func cutAfterIncompleteCheckpoint() throws {
         let scene = try Scene()
         defer { scene.remove() }
@@ -101,7 +101,7 @@ struct DamageTests {
             let path = directory.appending(path: "roost.state").path
             guard case .state(var state) = StateFile.read(path: path) else { throw Missed("a state") }
             try #require(state.generation > 0 && state.logFrames > 1 && state.logSalts != nil)
-            // As if that one number less had been completed.
+            // Simulates that one checkpoint fewer was completed.
             (state.generation, state.sequence) = (state.generation - 1, state.sequence + 1)
             try StateFile(path: path).write(state)
             let log = directory.appending(path: "roost.sqlite-wal")
@@ -110,7 +110,7 @@ struct DamageTests {
         }
     }
 
-    @Test("I1 a refused start changes nothing: the right file put back, the server starts")
+    @Test("I1 a refused start changes nothing: with the right file put back, the server starts")
     func refusalChangesNothing() throws {
         let scene = try Scene()
         defer { scene.remove() }
@@ -175,7 +175,7 @@ private struct Damage {
     }
 }
 
-/// A server's files at several moments, and what was acknowledged by then.
+/// A server's files at several moments, with the rows acknowledged by then.
 private struct Scene {
     static let epoch = "the-epoch"
     private let root = TemporaryPlace.make()
@@ -197,7 +197,7 @@ private struct Scene {
         try database.markNow()
         try copy(live, to: older)
         try database.checkpointNow()
-        // Pages on the list of free ones, and long texts on pages of their own.
+        // Free pages, and long texts on their own pages.
         try database.write(lane: 0) { _ = try $0.execute("DELETE FROM settings WHERE name LIKE 'value 1%'") }
         truth = truth.filter { !$0.key.hasPrefix("value 1") }
         try write(database, 41...60)
@@ -237,7 +237,7 @@ private struct Scene {
 
     private func copy(_ from: URL, to directory: URL) throws {
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        // The index of the log is memory of the process that runs.
+        // The log's index is memory of the running process.
         for name in try FileManager.default.contentsOfDirectory(atPath: from.path) where !name.hasSuffix("-shm") {
             try FileManager.default.copyItem(at: from.appending(path: name), to: directory.appending(path: name))
         }
@@ -256,7 +256,7 @@ private struct Scene {
         return look(at: directory)
     }
 
-    /// Starts a server there and asks for everything that was acknowledged.
+    /// Starts a server in the directory and reads everything acknowledged.
     func look(at directory: URL) -> (kind: String, detail: String) {
         let database: SQLiteDatabase
         do { database = try SQLiteDatabase(directory: directory) } catch { return ("refused at the start", "\(error)") }

@@ -5,12 +5,12 @@ import RoostDatabase
 import RoostTestSupport
 import Testing
 
-/// What every engine promises, on the one that the tests run on.
+/// The promises of every engine, tested on the chosen one.
 @Suite("Database")
 struct DatabaseTests {
     private struct Refused: Error {}
 
-    @Test("I1 a database that is opened again has everything that was in it")
+    @Test("I1 a reopened database has everything that was in it")
     func keepsEverything() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -34,7 +34,7 @@ struct DatabaseTests {
         _ = try place.open().write(lane: 0) { try $0.execute(sql) }
     }
 
-    @Test("I23 an operation that fails takes only its own writes back")
+    @Test("I23 a failed operation rolls back only its own writes")
     func attempts() throws {
         let world = try CoreWorld()
         let written: [String] = try world.database.write(lane: 0) { transaction in
@@ -54,7 +54,7 @@ struct DatabaseTests {
         #expect(try world.rows("SELECT name FROM settings ORDER BY name") { $0.string() } == ["first", "third"])
     }
 
-    @Test("I23 an operation that throws before it writes costs nothing, and the others stay")
+    @Test("I23 an operation that throws before it writes costs nothing, and the others' writes stay")
     func refusals() throws {
         let world = try CoreWorld()
         var runs = 0
@@ -110,7 +110,7 @@ struct DatabaseTests {
         try world.user("ann")
     }
 
-    @Test("I23 a write tells how many rows it changed")
+    @Test("I23 a write returns how many rows it changed")
     func counts() throws {
         let world = try CoreWorld()
         let counts = try world.database.write(lane: 0) { transaction in

@@ -6,21 +6,21 @@ import RoostDatabase
 import RoostTestSupport
 import Testing
 
-/// A disk that fails, files that disappear under a running server, and their permissions.
+/// Failing disks, files that disappear under a running server, and their permissions.
 @Suite("Disk faults")
 struct DiskFaultTests {
     /// A million characters. `String(repeating:count:)` would append them one by one, each time.
     private static let million = String(decoding: [UInt8](repeating: UInt8(ascii: "x"), count: 1_000_000), as: UTF8.self)
 
     @Test(
-        "I1 a checkpoint whose fsync of the database file fails ends the process, as a failed commit does, beside the lane or on it",
+        "I1 a checkpoint whose fsync of the database file fails ends the process, like a failed commit, beside the lane or on it",
         arguments: [true, false])
     func checkpointFsync(isBesideLane: Bool) throws {
         try inDirectory { directory in
             let database = try open(directory)
             try insert("before", into: database)
             let fault = fault_begin("\(directory.lastPathComponent)/roost.sqlite", Int32(fault_sync.rawValue), 10 | 4 << 8, 0, 0)
-            // Past the size at which the log is due.
+            // Beyond the size at which the log is due.
             for number in 0..<70 { try insert("big \(number)", Self.million, into: database) }
             #expect(kind { _ = try checkpoint(database, isBesideLane: isBesideLane) } == .fatal)
             #expect(fault_end(fault) > 0)
@@ -43,12 +43,12 @@ struct DiskFaultTests {
         arguments: ["roost.sqlite", "roost.sqlite-wal"])
     func serverEnds(name: String) async {
         await #expect(processExitsWith: .exitCode(74)) { [name = name as String] in
-            // The server's own VFS, over the one that fails.
+            // The server's own VFS, over the failing one.
             guard fault_vfs_register() == 0, roost_vfs_register("roost", "faults", 1) == 0 else { exit(1) }
             let server = try await TestServer()
             let path = "\(server.directory.lastPathComponent)/\(name)"
             guard fault_begin(path, Int32(fault_sync.rawValue), 10 | 4 << 8, 0, 0) >= 0 else { exit(1) }
-            // Past the size at which the log is due.
+            // Beyond the size at which the log is due.
             for number in 0..<100 {
                 let (row, value) = ("big \(number)", DiskFaultTests.million)
                 try await server.perform { context in
@@ -61,7 +61,7 @@ struct DiskFaultTests {
     }
 
     @Test(
-        "I1 a log that can't grow, on a full disk or by a quota, refuses its transaction, half of it written or not, and nothing else",
+        "I1 a log that can't grow, on a full disk or by a quota, fails only its transaction, whether half of it is written or not",
         arguments: [false, true], [ENOSPC, EDQUOT])
     func fullDisk(isShort: Bool, error: Int32) throws {
         try inDirectory { directory in
@@ -76,7 +76,7 @@ struct DiskFaultTests {
                 try insert("after \(passes)", into: database)
             }
             try database.markNow()
-            // As a kill would leave it.
+            // As after a kill.
             let copy = directory.deletingLastPathComponent().appending(path: "\(directory.lastPathComponent)-copy")
             defer { try? FileManager.default.removeItem(at: copy) }
             try FileManager.default.copyItem(at: directory, to: copy)
@@ -86,7 +86,7 @@ struct DiskFaultTests {
         }
     }
 
-    @Test("I1 a write of the log that fails for another reason ends the process")
+    @Test("I1 a log write that fails for another reason ends the process")
     func brokenDisk() throws {
         try inDirectory { directory in
             let database = try open(directory)
@@ -97,7 +97,7 @@ struct DiskFaultTests {
     }
 
     @Test(
-        "I1 the index of a log of up to 99 MB takes nothing more of a disk that becomes full; that of a larger one ends the process: the commit is in the log"
+        "I1 the index of a log of up to 99 MB needs no more space on a full disk; that of a larger one ends the process: the commit is in the log"
     )
     func fullDiskForIndex() throws {
         try inDirectory { directory in
@@ -126,7 +126,7 @@ struct DiskFaultTests {
     }
 
     @Test(
-        "I1 a full disk or a quota that is used up holds a checkpoint up, and doesn't end the server, beside the lane or on it",
+        "I1 a full disk or an exhausted quota holds up a checkpoint, but doesn't end the server, beside the lane or on it",
         arguments: [true, false], [ENOSPC, EDQUOT])
     func fullDiskAtCheckpoint(isBesideLane: Bool, error: Int32) throws {
         try inDirectory { directory in
@@ -141,7 +141,7 @@ struct DiskFaultTests {
     }
 
     @Test(
-        "I1 a start that a full disk ended is no damage: the next one, with room, has everything",
+        "I1 a start ended by a full disk does no damage: the next one, with room, has everything",
         arguments: ["roost.sqlite", "roost.sqlite-wal"])
     func fullDiskAtStart(name: String) throws {
         try inDirectory { directory in
@@ -159,7 +159,7 @@ struct DiskFaultTests {
     }
 
     @Test(
-        "I1 a file that is removed, replaced, cut off or written over under a running server ends it before the next ack",
+        "I1 a file removed, replaced, truncated or overwritten under a running server ends it before the next ack",
         arguments: ["roost.sqlite", "roost.sqlite-wal", "roost.lock", "roost.state"], ["removed", "replaced"])
     func filesUnderServer(name: String, how: String) throws {
         try inDirectory { directory in
@@ -173,7 +173,7 @@ struct DiskFaultTests {
         }
     }
 
-    @Test("I1 a log that another program cuts off in place ends the server before the next ack")
+    @Test("I1 a log that another program truncates in place ends the server before the next ack")
     func logInPlace() throws {
         try inDirectory { directory in
             let database = try SQLiteDatabase(directory: directory)
@@ -183,12 +183,12 @@ struct DiskFaultTests {
             try file.close()
             #expect(kind { try insert("after", into: database) } == .fatal)
             #expect(throws: (any Error).self) { try database.close() }
-            // The next start misses what the log held, although no second had passed since it was acknowledged.
+            // The next start misses the log's contents, although they were acknowledged less than a second earlier.
             #expect(throws: DamagedFiles.self) { try SQLiteDatabase(directory: directory) }
         }
     }
 
-    @Test("I1 a log that is cut off after a kill is missed from its first commit on, before a second has passed")
+    @Test("I1 a log truncated after a kill is missed from its first commit on, before a second has passed")
     func firstCommit() throws {
         try inDirectory { directory in
             let database = try SQLiteDatabase(directory: directory)
@@ -203,7 +203,7 @@ struct DiskFaultTests {
     }
 
     @Test(
-        "I1 a database file that another program writes over in place ends the server before the next ack",
+        "I1 a database file that another program overwrites in place ends the server before the next ack",
         arguments: ["cut off", "written over"])
     func fileInPlace(how: String) throws {
         try inDirectory { directory in
@@ -216,7 +216,7 @@ struct DiskFaultTests {
         }
     }
 
-    @Test("I1 a second server doesn't start in the directory although the lock file was removed")
+    @Test("I1 a second server doesn't start in the directory even if the lock file was removed")
     func lockFileRemoved() throws {
         try inDirectory { directory in
             let database = try SQLiteDatabase(directory: directory)
@@ -226,7 +226,7 @@ struct DiskFaultTests {
         }
     }
 
-    @Test("I1 after closing, the one file is everything: no log, and every row in it")
+    @Test("I1 after closing, one file has everything: no log, and every row in it")
     func oneFile() throws {
         try inDirectory { directory in
             let database = try SQLiteDatabase(directory: directory)
@@ -241,7 +241,7 @@ struct DiskFaultTests {
         }
     }
 
-    @Test("in a directory that is open to others the files aren't, and files that were are closed, with a word")
+    @Test("in a directory open to others the files are private, and files that weren't are made so, with a note")
     func modes() throws {
         try inDirectory { directory in
             try FileManager.default.createDirectory(
@@ -272,7 +272,7 @@ struct DiskFaultTests {
             for name in ["roost.state", "roost.lock"] { try FileManager.default.removeItem(at: directory.appending(path: name)) }
             let source = directory.appending(path: "source").path
             try FileManager.default.moveItem(atPath: path, toPath: source)
-            // As SQLite makes one by itself.
+            // As SQLite makes one by default.
             var connection: OpaquePointer?
             #expect(sqlite3_open(path, &connection) == 0)
             let copying = ["ATTACH '\(source)' AS source"] + schema + tables.map { "INSERT INTO \($0) SELECT * FROM source.\($0)" }
@@ -301,7 +301,7 @@ struct DiskFaultTests {
         try database.write(lane: 0) { _ = try $0.execute("INSERT INTO settings (name, value) VALUES (\(name), \(value))") }
     }
 
-    /// A checkpoint of a log that is due: copied beside the lane first, as always, or all of it on the lane, as when it grows too quickly for that.
+    /// A checkpoint of a due log: copied beside the lane first, as usual, or entirely on the lane, as when it grows too quickly for that.
     private func checkpoint(_ database: SQLiteDatabase, isBesideLane: Bool) throws -> Maintenance? {
         guard isBesideLane else { return try database.checkpointNow() }
         #expect(try database.maintain(lane: 0, isIdle: false) == nil)

@@ -6,13 +6,13 @@ import Testing
 
 @testable import RoostDatabase
 
-/// Databases that servers of former versions left. `Fixtures/README.md` tells what is in them.
+/// Databases of servers of former versions. `Fixtures/README.md` describes their contents.
 @Suite("Databases of former versions")
 struct FormerVersionTests {
     private static let fixtures = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .appending(path: "Fixtures")
 
-    @Test("AM-43 AM-44 SB-27 what was unread and hidden before the step of what counts is so after it")
+    @Test("AM-43 AM-44 SB-27 unread counts and hidden channels are the same before and after the step of what counts")
     func whatCounts() throws {
         let world = try CoreWorld(copying: Self.fixtures.appending(path: "2026-11"))
         let steps = Set(try world.rows("SELECT name FROM migrations") { $0.string() })
@@ -28,7 +28,7 @@ struct FormerVersionTests {
         let texts = try world.perform(ListMessages(channel: "general"), as: "bob").messages.map(\.text)
         #expect(texts == ["message 1", "edited", "", "message 4", "message 5", "from bob"])
 
-        // And it goes on from there.
+        // Everything continues from there.
         world.now = Timestamp(milliseconds: 1_800_000_000_000)
         for channel: ChannelID in ["general", "quiet"] { try world.send("after", to: channel, as: "ann") }
         #expect(try unread() == [4, 2, 2])
@@ -39,7 +39,7 @@ struct FormerVersionTests {
         #expect(missed?.rows.messages?.map(\.text) == ["after"])
     }
 
-    @Test("MN-16 SB-37 SB-59 messages of before the step of every kind are plain texts, and can be all that a message can be since")
+    @Test("MN-16 SB-37 SB-59 messages from before the step of every kind are plain texts, and can be all that a message can be since")
     func messagesOfEveryKind() throws {
         let world = try CoreWorld(copying: Self.fixtures.appending(path: "2026-11"))
         world.now = Timestamp(milliseconds: 1_800_000_000_000)
@@ -64,7 +64,7 @@ struct FormerVersionTests {
     }
 
     @Test(
-        "on PostgreSQL the table of members leaves room for rows that change, or each part of it, unless an operator has set how much",
+        "on PostgreSQL the table of members, or each part of it, leaves room for changing rows, unless an operator has set how much",
         .enabled(if: TestDatabase.Engine.chosen == .postgresql))
     func roomForChanges() throws {
         let world = try CoreWorld()
@@ -90,7 +90,7 @@ struct FormerVersionTests {
             """
         ) { $0.string() }
         #expect(holding == [])
-        // As docs/operations/cluster.md does.
+        // As in docs/operations/cluster.md.
         for statement: SQL in [
             "ALTER TABLE members RENAME TO members_whole",
             "CREATE TABLE members (LIKE members_whole INCLUDING ALL) PARTITION BY HASH (channel_id)",
@@ -107,7 +107,7 @@ struct FormerVersionTests {
         #expect(try world.perform(GetTotalUnread(), as: "bob").unreadCount == 1)
     }
 
-    @Test("Roles grant what they granted before their permissions were renamed")
+    @Test("Roles grant the same as before their permissions were renamed")
     func permissionNames() throws {
         let world = try CoreWorld()
         let before = #"{"role":"clerk","rank":3,"permissions":["channel.rateLimit","member.invite","message.send"]}"#
@@ -118,7 +118,7 @@ struct FormerVersionTests {
         #expect(clerk?.permissions == [.channelSetRateLimit, .invitationSend, .messageSend])
     }
 
-    @Test("I5 invitations that a channel's members got before the step of kinds of rows are among its changes after it")
+    @Test("I5 invitations sent to a channel's members before the step of kinds of rows are among its changes after it")
     func rowKinds() throws {
         let world = try CoreWorld()
         for user in ["bob", "cid"] as [UserID] { try world.user(user) }
@@ -136,7 +136,7 @@ struct FormerVersionTests {
         #expect(try invited() == ["cid"])
     }
 
-    @Test("X-33 X-37 D-29 SB-64 users of before the steps of sharing share all, and have no drafts, devices, status or mutes")
+    @Test("X-33 X-37 D-29 SB-64 users from before the steps of sharing share all, and have no drafts, devices, status or mutes")
     func sharing() throws {
         let world = try CoreWorld(copying: Self.fixtures.appending(path: "2026-11"))
         world.now = Timestamp(milliseconds: 1_800_000_000_000)
@@ -154,7 +154,7 @@ struct FormerVersionTests {
         let stored = try world.rows(marks) { row in (0..<5).map { _ in row.optionalInt64() } }
         #expect(!stored.isEmpty && stored.allSatisfy { $0 == [0, 0, 0, nil, nil] })
 
-        // And it goes on from there.
+        // Everything continues from there.
         try world.device("phone", of: "bob")
         try world.perform(SetDraft(channel: "general", text: "so far"), as: "bob")
         try world.perform(UpdateMe(status: "away"), as: "bob")
@@ -168,7 +168,7 @@ struct FormerVersionTests {
         #expect(try world.perform(GetTotalUnread(), as: "bob") == TotalUnread(unreadCount: 3, unreadChannelCount: 2))
     }
 
-    @Test("AM-45 X-33 others are told what members had read before the steps of receipts and of delivery; nothing has arrived")
+    @Test("AM-45 X-33 others see what members had read before the steps of receipts and of delivery; nothing counts as delivered")
     func receipts() throws {
         let world = try CoreWorld(copying: Self.fixtures.appending(path: "2026-11"))
         world.now = Timestamp(milliseconds: 1_800_000_000_000)
@@ -178,7 +178,7 @@ struct FormerVersionTests {
         let before = try #require(try position())
         #expect(before.readSeq == 3 && before.lastReadAt != nil)
         #expect(before.deliveredSeq == nil && before.lastDeliveredAt == nil)
-        // What is marked as unread again stays read for others.
+        // Messages marked as unread again stay read for others.
         #expect(try world.perform(MarkUnread(channel: "general", seq: 2), as: "bob").unreadCount == 5)
         #expect(try position() == before)
         try world.perform(UpdateChannel(channel: "general", policy: PolicyChanges(deliveryEvents: true)), as: "ann")
@@ -188,7 +188,7 @@ struct FormerVersionTests {
         #expect(try position() == delivered)
     }
 
-    @Test("MN-16 R35 mentions of a channel from before the step of mentions by others are found behind the reader's own")
+    @Test("MN-16 R35 mentions of a channel from before the step of mentions by others are found after the reader's own")
     func mentionsByOthers() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -214,8 +214,8 @@ struct FormerVersionTests {
 
     #if Cluster
     @Test(
-        "A migration that ends in any of its steps leaves a PostgreSQL database as it was, and the next start does all of it",
-        // Those before it were made by the version that the dump is of.
+        "A migration that fails in any of its steps leaves a PostgreSQL database unchanged, and the next start does all of it",
+        // The earlier steps were made by the dump's version.
         arguments: Migrations.steps.map(\.name).drop { $0 != "0012 one version at a time" })
     func brokenOff(step: String) throws {
         let server = try PostgreSQLServer.shared
@@ -234,7 +234,7 @@ struct FormerVersionTests {
         }
         let before = try state()
 
-        // The server ends the session that migrates, right after it has done the step.
+        // The server ends the migrating session right after the step.
         try server.run(
             sql: [
                 """
@@ -261,14 +261,14 @@ struct FormerVersionTests {
                 == [#"{"role":"clerk","rank":3,"permissions":["channel.setRateLimit","invitation.send"]}"#])
     }
 
-    @Test("I24 a migration waits for a table that is being dumped, and nobody waits behind it for long")
+    @Test("I24 a migration waits for a table that is being dumped, and no one waits for the migration for long")
     func besideDump() async throws {
         let server = try PostgreSQLServer.shared
         let dump = try String(contentsOf: Self.fixtures.appending(path: "2026-11/postgresql.sql"), encoding: .utf8)
         let url = try server.makeDatabase(from: dump)
         let address = try PostgreSQLAddress(url: url)
         let dumping = try PostgreSQLConnection(address, isLane: false)
-        // It stands still for as long as the migration takes.
+        // It stays idle for as long as the migration takes.
         _ = try dumping.ask("SET idle_in_transaction_session_timeout = 0")
         try dumping.send("BEGIN ISOLATION LEVEL REPEATABLE READ")
         let reads: [SQL] = [
@@ -285,7 +285,7 @@ struct FormerVersionTests {
         var words: [String] = []
         for await word in told.prefix(2) { words.append(word) }
         #expect(words.count == 2 && words.allSatisfy { $0.contains("pg_dump") })
-        // Behind a migration that stays in line, this would wait for the dump. On a busy machine the migration is as patient as its work up to there took.
+        // If the migration stayed in the lock queue, this would wait for the dump. On a busy machine the migration waits as long as its work took.
         let other = try PostgreSQLConnection(address, isLane: false)
         try other.send("SET lock_timeout = '5s'")
         for read in reads { _ = try other.ask(read) }
@@ -294,15 +294,15 @@ struct FormerVersionTests {
         #expect(try server.run(sql: ["SELECT count(*) FROM migrations"], in: url) == ["\(Migrations.steps.count)"])
     }
 
-    @Test("I24 a migration waits for what a node of the former version has begun, and that node writes nothing after it")
+    @Test("I24 a migration waits for transactions of a node of the former version, and that node writes nothing after it")
     func formerNode() async throws {
         let server = try PostgreSQLServer.shared
         let dump = try String(contentsOf: Self.fixtures.appending(path: "2026-11/postgresql.sql"), encoding: .utf8)
         let url = try server.makeDatabase(from: dump)
         let former = try PostgreSQLConnection(try PostgreSQLAddress(url: url), isLane: true)
-        // It stands still until the migration waits for it.
+        // It stays idle until the migration waits for it.
         _ = try former.ask("SET idle_in_transaction_session_timeout = 0")
-        // As a transaction of that version begins, before anything that it may write.
+        // Begins like a transaction of that version, before its writes.
         func begin() throws {
             try former.send("BEGIN ISOLATION LEVEL READ COMMITTED")
             _ = try former.ask("SELECT revision FROM access_head WHERE id = 1")
@@ -332,12 +332,12 @@ struct FormerVersionTests {
         _ = try former.ask("COMMIT")
         _ = try await migrating.value
 
-        // What it began counts.
+        // Its earlier transaction counts.
         let state = "SELECT ordinal || ' of ' || message_count || ', ' || seq FROM channel_heads WHERE channel_id = 'general'"
         #expect(try server.run(sql: ["SELECT counts FROM messages WHERE client_id = 'in time'"], in: url) == ["1"])
         let counters = try server.run(sql: [state], in: url)
         #expect(counters.first?.hasPrefix("7 of 7, ") == true)
-        // And it begins nothing more.
+        // It can't begin another one.
         let failure = #expect(throws: (any Error).self) { try begin() }
         #expect("\(failure as Any)".contains("access_head"))
         #expect(try server.run(sql: [state], in: url) == counters)

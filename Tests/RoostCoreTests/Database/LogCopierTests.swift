@@ -8,9 +8,9 @@ import Testing
 @testable import RoostDatabase
 
 /// A large log is written into the database file beside the lane, before the lane completes the checkpoint.
-@Suite("The log, copied beside the lane")
+@Suite("Copying the log beside the lane")
 struct LogCopierTests {
-    @Test("I1 commits go on while the log is copied, and the log restarts only after the lane has completed the checkpoint")
+    @Test("I1 commits continue while the log is copied, and the log restarts only after the lane has completed the checkpoint")
     func restartsAfterCheckpoint() throws {
         try inDirectory { directory in
             let database = try open(directory)
@@ -18,7 +18,7 @@ struct LogCopierTests {
             let salts = try salts(directory)
             #expect(try database.maintain(lane: 0, isIdle: false) == nil)
             database.waitForCopy()
-            // All of the log is in the file by now. It is pinned.
+            // By now the whole log is in the file. It is pinned.
             try insert("meanwhile", into: database)
             #expect(try self.salts(directory) == salts)
             let done = try #require(try database.maintain(lane: 0, isIdle: false))
@@ -29,7 +29,7 @@ struct LogCopierTests {
         }
     }
 
-    @Test("I1 in a pause too a log is copied beside the lane, which looks after it until it is complete")
+    @Test("I1 in a pause too a log is copied beside the lane, which checks on it until it is complete")
     func pause() throws {
         try inDirectory { directory in
             let database = try open(directory)
@@ -38,7 +38,7 @@ struct LogCopierTests {
             #expect(!database.isMaintaining(lane: 0))
             #expect(try database.maintain(lane: 0, isIdle: true) == nil)
             #expect(database.isMaintaining(lane: 0))
-            // Who writes just then doesn't wait for the copy, and needn't copy it anew.
+            // A write at that time doesn't wait for the copy, and needn't copy the log again.
             try insert("meanwhile", into: database)
             database.waitForCopy()
             #expect(try database.maintain(lane: 0, isIdle: true)?.isComplete == true)
@@ -67,7 +67,7 @@ struct LogCopierTests {
         try inDirectory { directory in
             let database = try open(directory)
             for number in 0..<20 { try insert("before \(number)", into: database) }
-            // With SQLITE_IOERR_FSYNC. SQLite asks for one fsync at the end of a copy, and the copier for another. There are more than these before them.
+            // With SQLITE_IOERR_FSYNC. SQLite makes one fsync at the end of a copy, and the copier another. More than these precede them.
             let fault = fault_begin(
                 "\(directory.lastPathComponent)/roost.sqlite", Int32(fault_sync.rawValue), 1034, 2, 0)
             #expect(try database.maintain(lane: 0, isIdle: false) == nil)
@@ -81,7 +81,7 @@ struct LogCopierTests {
     }
 
     #if os(Linux)
-    @Test("a thread that gives way has a low priority, and one that has a lower one keeps it")
+    @Test("a thread that gives way has a low priority, and one with a lower priority keeps it")
     func priority() async {
         let found = await withCheckedContinuation { continuation in
             Thread.detachNewThread {
@@ -97,7 +97,7 @@ struct LogCopierTests {
     }
     #endif
 
-    @Test("I1 what a reader kept from being copied is copied beside the lane once the reader is gone")
+    @Test("I1 frames that a reader kept from being copied are copied beside the lane once the reader is gone")
     func readerInTheWay() throws {
         try inDirectory { directory in
             let database = try open(directory)
@@ -108,14 +108,14 @@ struct LogCopierTests {
                 #expect(try database.maintain(lane: 0, isIdle: false) == nil)
                 database.waitForCopy()
             }
-            // Nearly all of the log is left: too much for the lane.
+            // Nearly the whole log is left: too much for the lane.
             #expect(try database.maintain(lane: 0, isIdle: false) == nil)
             database.waitForCopy()
             #expect(try database.maintain(lane: 0, isIdle: false)?.isComplete == true)
         }
     }
 
-    @Test("I1 a log that grew while it was read has its file cut off once it is in the database and the next one begins")
+    @Test("I1 the file of a log that grew during reads is truncated once the log is in the database and the next one begins")
     func largeLog() throws {
         try inDirectory { directory in
             let database = try open(directory)
@@ -148,7 +148,7 @@ struct LogCopierTests {
         }
     }
 
-    @Test("I1 after a disk that was full for the checkpoint's number commits go on behind the log, and the next start finds them")
+    @Test("I1 after a disk was too full for the checkpoint's number commits continue after the log, and the next start finds them")
     func fullDiskAtNumber() throws {
         try inDirectory { directory in
             let database = try open(directory)
@@ -159,7 +159,7 @@ struct LogCopierTests {
             let fault = fault_begin("\(directory.lastPathComponent)/roost.sqlite-wal", Int32(fault_write.rawValue), 13, 0, 0)
             #expect(try database.maintain(lane: 0, isIdle: false)?.isComplete == false)
             #expect(fault_end(fault) > 0)
-            // If this restarted the log, a start would take it for another one's.
+            // If this restarted the log, a start would take it for another server's.
             try insert("after", into: database)
             let killed = try SQLiteDatabase(directory: KilledFiles.copy(of: directory))
             #expect(try killed.losses == [] && rows(of: killed) == rows(of: database))
@@ -171,7 +171,7 @@ struct LogCopierTests {
     }
 
     @Test(
-        "I1 a power cut at any moment of a checkpoint, whichever pages came to the disk, loses nothing", arguments: Seeds.first(6))
+        "I1 a power cut at any moment of a checkpoint, whichever pages reached the disk, loses nothing", arguments: Seeds.first(6))
     func powerCuts(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         try inDirectory { directory in
@@ -194,7 +194,7 @@ struct LogCopierTests {
             for round in 0..<250 {
                 try step()
                 if random.once(in: 20) {
-                    // A reader holds up what it still needs, and goes on seeing it.
+                    // A reader holds up the frames that it still needs, and keeps seeing its state.
                     let before = model
                     try database.read { transaction in
                         let seen = try rows(in: transaction)
@@ -215,7 +215,7 @@ struct LogCopierTests {
         }
     }
 
-    @Test("I1 a power cut right behind a commit loses nothing of it: what the log had when it was last synced is all of it")
+    @Test("I1 a power cut right after a commit loses nothing: all of it was in the log at the last sync")
     func powerCutsOfTheLog() throws {
         try inDirectory { directory in
             let database = try open(directory)
@@ -260,12 +260,12 @@ struct LogCopierTests {
         return Dictionary(uniqueKeysWithValues: rows)
     }
 
-    /// What tells a log from the one before.
+    /// The salts that distinguish a log from the previous one.
     private func salts(_ directory: URL) throws -> Data {
         try Data(contentsOf: directory.appending(path: "roost.sqlite-wal"))[16..<24]
     }
 
-    /// The files as a power cut would leave them: of the pages of the database that were written after its last fsync, some are lost. A commit
+    /// The files as after a power cut: some of the database's pages written after its last fsync are lost. A commit
     /// has synced the log.
     private func copy(of directory: URL, losing random: inout SeededGenerator) throws -> URL {
         let copy = try KilledFiles.copy(of: directory)

@@ -4,18 +4,18 @@ import Testing
 
 @testable import RoostDatabase
 
-/// Directories that are made with those above them.
+/// Directories made together with their parents.
 @Suite("Missing directories")
 struct MissingDirectoryTests {
     @Test(
-        "I1 each directory that is made has its name brought to disk in the one above it, the outermost first; none that is there")
+        "I1 each new directory's name is synced in its parent, the outermost first; existing ones are left alone")
     func names() throws {
         let place = TemporaryPlace.make()
         let url = place.appending(path: "above/new", directoryHint: .isDirectory)
         func missing() -> [String] { MissingDirectories(upTo: url).paths.map { $0.replacing(place.path, with: "PLACE") } }
         let before = MissingDirectories(upTo: url)
         #expect(missing() == ["PLACE", "PLACE/above", "PLACE/above/new"])
-        // Nothing of it is there yet, and so has no name.
+        // Nothing exists yet, so there is no name to sync.
         try before.syncNames()
         for _ in 1...2 {
             try MissingDirectories.make(url)

@@ -1,10 +1,10 @@
 import RoostDatabase
 import Testing
 
-/// The one way in which threads of the server wait for a time.
+/// The only way in which threads of the server wait with a time limit.
 @Suite("Monotonic semaphore")
 struct MonotonicSemaphoreTests {
-    @Test("A wait ends when its time is over, and not before")
+    @Test("A wait ends at its time limit, and not before")
     func timeout() async {
         let results = await onThread {
             let (semaphore, started) = (MonotonicSemaphore(), ContinuousClock.now)
@@ -25,7 +25,7 @@ struct MonotonicSemaphoreTests {
         #expect(results == [true, true, true, false])
     }
 
-    @Test("A signal of another thread ends a wait, with a time limit or without")
+    @Test("A signal of another thread ends a wait, with or without a time limit")
     func signalled() async {
         let (first, second) = (MonotonicSemaphore(), MonotonicSemaphore())
         let results = await onThreads(2) { thread in
@@ -42,7 +42,7 @@ struct MonotonicSemaphoreTests {
         #expect(results == [true, true])
     }
 
-    @Test("None is lost of many threads' signals to many threads")
+    @Test("No signal from many threads to many threads is lost")
     func many() async {
         let semaphore = MonotonicSemaphore()
         let results = await onThreads(8) { thread in

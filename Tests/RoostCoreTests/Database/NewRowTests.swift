@@ -3,17 +3,17 @@ import RoostDatabase
 import RoostTestSupport
 import Testing
 
-/// Rows that are inserted, on one engine as on the other: what an engine puts off, nobody may notice.
+/// Inserted rows, alike on both engines: an engine's deferred inserts must not be noticeable.
 @Suite("New rows")
 struct NewRowTests {
     private struct Refused: Error {}
     /// One step of an operation.
     private enum Step {
-        /// Unless the name is taken.
+        /// Inserts a row unless the name is taken.
         case insert(String, String)
         case insertOrReplace(String, String)
         case insertOrLeave(String, String)
-        /// Waits for what was inserted to be there.
+        /// Waits until the inserts are made.
         case read
         case fail
     }
@@ -40,7 +40,7 @@ struct NewRowTests {
     }
 
     private static func operations(_ random: inout SeededGenerator) -> [[Step]] {
-        // Now and then more rows than are put off.
+        // Sometimes more rows than are deferred.
         let names = random.once(in: 6) ? 400 : random.number(2...30)
         return (0..<random.number(1...(names > 30 ? 300 : 40))).map { _ in
             (0..<random.number(1...3)).map { _ in
@@ -49,7 +49,7 @@ struct NewRowTests {
                 switch random.number(1...40) {
                 case 1...10: return .insertOrReplace(name, value)
                 case 11...20: return .insertOrLeave(name, value)
-                // A name of its own, mostly: a taken one has the whole transaction run again.
+                // Mostly a new name: a taken one makes the whole transaction run again.
                 case 21...36: return .insert(random.once(in: 60) ? name : "new \(value) \(random.number(1...1_000_000))", value)
                 case 37, 38: return .read
                 default: return .fail
@@ -58,7 +58,7 @@ struct NewRowTests {
         }
     }
 
-    /// Returns for each insertion and look whether the row was new, and how many rows there were.
+    /// Returns whether each inserted or checked row was new, and how many rows there were.
     private static func perform(_ steps: [Step], in transaction: any Transaction) throws -> [Int] {
         try steps.map { step in
             switch step {

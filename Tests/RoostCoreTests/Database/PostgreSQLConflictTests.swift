@@ -7,7 +7,7 @@ import RoostTestSupport
 import Synchronization
 import Testing
 
-/// Writers that are in one another's way, and operations that fail among others, on a real PostgreSQL server.
+/// Conflicting writers, and operations that fail among others, on a real PostgreSQL server.
 @Suite("PostgreSQLDatabase: conflicts")
 struct PostgreSQLConflictTests {
     private struct Refused: Error {}
@@ -15,9 +15,9 @@ struct PostgreSQLConflictTests {
 
     init() throws { url = try PostgreSQLServer.shared.makeDatabase() }
 
-    @Test("I3 I23 of two transactions that wait for one another, one is run again, and both are stored")
+    @Test("I3 I23 of two deadlocked transactions one is run again, and both are stored")
     func deadlock() async throws {
-        // Sooner than a lane gives up waiting: else it is a lock that wasn't free in time.
+        // Sooner than a lane gives up waiting: otherwise it would be a lock timeout.
         let database = try PostgreSQLDatabase(url: "\(url)?options=-c%20deadlock_timeout%3D50ms", laneCount: 2)
         try add(["a", "b"], to: database)
         let runs = Mutex([0, 0])
@@ -35,7 +35,7 @@ struct PostgreSQLConflictTests {
                     try transaction.execute("UPDATE settings SET value = value || \("\(lane)") WHERE name = \(rows[0])")
                     if run == 1 {
                         locked[lane].signal()
-                        // One that has failed never has it. The runs are counted below.
+                        // A failed transaction never gets the lock. The runs are counted below.
                         _ = locked[1 - lane].wait(timeout: .now() + 20)
                     }
                     try transaction.execute("UPDATE settings SET value = value || \("\(lane)") WHERE name = \(rows[1])")
@@ -43,17 +43,17 @@ struct PostgreSQLConflictTests {
             }
         }
         #expect(await onThreads(2) { cross($0) } == [nil, nil])
-        // The one that is run again can come before the other has got its row, and is in its way once more.
+        // The repeated one may run before the other has got its row, and conflict again.
         #expect(runs.withLock { $0.contains { $0 > 1 } })
         let values = try database.read { try $0.rows("SELECT value FROM settings ORDER BY name") { $0.string().count } }
         #expect(values == [2, 2])
     }
 
-    @Test("a key that is taken has the transaction run again, and the lane then asks before it assumes that others are free")
+    @Test("a taken key makes the transaction run again, and the lane then checks keys before it assumes that they are free")
     func takenKey() throws {
         let database = try PostgreSQLDatabase(url: url)
         try add(["a"], to: database)
-        /// Returns for each run of the body whether the row seemed to be inserted.
+        /// Returns whether the row seemed to be inserted in each run of the body.
         func runs(inserting name: String) throws -> [Bool] {
             var runs: [Bool] = []
             try database.write(lane: 0) { transaction in
@@ -72,7 +72,7 @@ struct PostgreSQLConflictTests {
         #expect(try runs(inserting: "a") == [false])
     }
 
-    @Test("a row that is replaced in the transaction that inserts it costs no second run, nor do more rows than one statement has")
+    @Test("replacing a row in the transaction that inserted it costs no second run, nor do more rows than one statement holds")
     func replacedRow() throws {
         let database = try PostgreSQLDatabase(url: url)
         var runs = 0
@@ -97,14 +97,14 @@ struct PostgreSQLConflictTests {
         try database.write(lane: 0) { transaction in
             runs += 1
             try transaction.attempt { try transaction.perform("INSERT INTO settings (name, value) VALUES ('a', \("\(runs)"))") }
-            // Whatever becomes of the failure, the transaction isn't committed with it.
+            // Even if the failure is ignored, the transaction isn't committed.
             if runs < 3 { _ = try? transaction.attempt { try transaction.execute(Self.notSerializable) } }
         }
         #expect(runs == 3)
         #expect(try rows(of: database) == ["a3"])
     }
 
-    @Test("I23 a transaction that can never be serialized ends after some runs")
+    @Test("I23 a transaction that can never be serialized fails after some runs")
     func neverSerializable() throws {
         let database = try PostgreSQLDatabase(url: url)
         var runs = 0
@@ -123,7 +123,7 @@ struct PostgreSQLConflictTests {
         DO $$ BEGIN RAISE EXCEPTION 'another was in the way' USING ERRCODE = '40001'; END $$
         """
 
-    @Test("I23 a lock that isn't free in time ends the transaction, and says so: whoever asked decides what waits for it")
+    @Test("I23 a lock that isn't free in time ends the transaction, and says so: the caller decides what waits for it")
     func lockTimeout() throws {
         let holder = try PostgreSQLDatabase(url: url)
         let database = try PostgreSQLDatabase(url: "\(url)?options=-c%20lock_timeout%3D50ms")
@@ -145,7 +145,7 @@ struct PostgreSQLConflictTests {
         #expect(try rows(of: database) == ["a"])
     }
 
-    @Test("I1 I23 a statement that needs a damaged page ends the transaction, and says so: the others are then run without it")
+    @Test("I1 I23 a statement that needs a damaged page ends the transaction, and says so: the others then run without it")
     func damagedPage() throws {
         let database = try PostgreSQLDatabase(url: url)
         for damage in Self.damages {
@@ -154,7 +154,7 @@ struct PostgreSQLConflictTests {
                 try database.write(lane: 0) { transaction in
                     runs += 1
                     try transaction.attempt { try transaction.perform("INSERT INTO settings (name, value) VALUES ('a', '')") }
-                    // Whatever becomes of the failure, the transaction isn't committed with it.
+                    // Even if the failure is ignored, the transaction isn't committed.
                     _ = try? transaction.attempt { try transaction.execute(damage) }
                 }
             }
@@ -168,13 +168,13 @@ struct PostgreSQLConflictTests {
         #expect(try rows(of: database) == ["b"])
     }
 
-    /// Fail as statements do that meet a damaged page of a table, and of an index.
+    /// Statements that fail as if they met a damaged page of a table, and of an index.
     private static let damages: [SQL] = [
         "DO $$ BEGIN RAISE EXCEPTION 'invalid page in block 7' USING ERRCODE = 'data_corrupted'; END $$",
         "DO $$ BEGIN RAISE EXCEPTION 'unexpected zero page' USING ERRCODE = 'index_corrupted'; END $$",
     ]
 
-    @Test("SB-11 R04 of two channels that become the one of the same members at once, the second is refused, and nothing fails")
+    @Test("SB-11 R04 of two channels made distinct for the same members at once, the second is refused, and nothing fails")
     func distinctAtOnce() async throws {
         let database = try PostgreSQLDatabase(url: url, laneCount: 2)
         for user in ["ann", "bob"] as [UserID] {
@@ -188,7 +188,7 @@ struct PostgreSQLConflictTests {
             let update = UpdateChannel(channel: lane == 0 ? "one" : "two", isDistinct: true)
             if lane == 1 { hasWritten.wait() }
             return failure {
-                // One that fails among others isn't run again by itself: it would meet the other's row and end as an internal error.
+                // If it fails among others it isn't run again alone: it would meet the other's row and end as an internal error.
                 _ = try perform(update, database, lane: lane, behindFailure: lane == 1) {
                     guard lane == 0 else { return }
                     hasWritten.signal()
@@ -226,7 +226,7 @@ struct PostgreSQLConflictTests {
         #expect(try rows(of: database) == (stored.map { "\($0)" } + ["5"] + stored.map { "before \($0)" } + ["outside"]).sorted())
     }
 
-    @Test("I23 a statement that fails outside of any operation ends the transaction, also when its failure is passed over")
+    @Test("I23 a statement that fails outside any operation ends the transaction, even if its failure is ignored")
     func failureOutside() throws {
         let database = try PostgreSQLDatabase(url: url)
         for isAwaited in [true, false] {
@@ -242,7 +242,7 @@ struct PostgreSQLConflictTests {
         #expect(try rows(of: database) == [])
     }
 
-    @Test("I23 ten thousand statements that nobody waits for come through, and large ones too")
+    @Test("I23 ten thousand statements without awaited answers succeed, large ones too")
     func longPipeline() throws {
         let database = try PostgreSQLDatabase(url: url)
         let large = String(repeating: "x", count: 100_000)
@@ -250,7 +250,7 @@ struct PostgreSQLConflictTests {
             for number in 0..<10_000 {
                 try transaction.perform("INSERT INTO settings (name, value) VALUES (\("\(number)"), '')")
             }
-            // Each sends as much back as it brings.
+            // Each answer is as large as its statement.
             for number in 0..<200 {
                 try transaction.perform(
                     "INSERT INTO settings (name, value) VALUES (\("large \(number)"), \(large)) RETURNING value")
@@ -264,7 +264,7 @@ struct PostgreSQLConflictTests {
 
     // MARK: Parts
 
-    /// What begins a transaction that is to get another one's lock: a busy machine may take longer than the half second that a lane waits.
+    /// The first statement of a transaction that should get another one's lock: a busy machine may exceed the half second that a lane waits.
     private static let patience: SQL = "SET LOCAL lock_timeout = '10s'"
 
     private func add(_ names: [String], to database: PostgreSQLDatabase) throws {
@@ -280,7 +280,7 @@ struct PostgreSQLConflictTests {
         let scope = operation.scope(for: Caller(user: "ann"))
         return try inContext(of: "ann", scope, database, lane: lane, behindFailure: behindFailure) { context in
             let response = try operation.handle(in: &context)
-            // Sends what nobody waits for.
+            // Sends the statements whose answers aren't awaited.
             _ = try context.transaction.first("SELECT 1") { _ in true }
             try body()
             return response

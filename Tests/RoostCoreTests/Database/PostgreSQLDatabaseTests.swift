@@ -7,7 +7,7 @@ import Testing
 
 @testable import RoostDatabase
 
-/// What only PostgreSQL has: connections, other writers, a server that can be gone. Always on a real server.
+/// Specifics of PostgreSQL: connections, other writers, a server that can be down. Always on a real server.
 @Suite("PostgreSQLDatabase")
 struct PostgreSQLDatabaseTests {
     private let server: PostgreSQLServer
@@ -24,7 +24,7 @@ struct PostgreSQLDatabaseTests {
         #expect([fsync, synchronousCommit] == ["on", "on"])
     }
 
-    @Test("I1 a session whose URL asks for commits that aren't on disk waits for them all the same", arguments: ["off", "local"])
+    @Test("I1 a session whose URL asks for commits that aren't on disk still waits for the disk", arguments: ["off", "local"])
     func raisesSynchronousCommit(setting: String) throws {
         let database = try PostgreSQLDatabase(url: "\(url)?options=-c%20synchronous_commit%3D\(setting)")
         #expect(try database.durability().synchronousCommit == "on")
@@ -33,11 +33,11 @@ struct PostgreSQLDatabaseTests {
     }
 
     @Test(
-        "I1 sessions set for themselves how they wait, so that a configuration that is loaded again counts for none",
+        "I1 sessions set their own waiting, so a reloaded configuration affects none",
         arguments: [true, false])
     func keepsSynchronousCommit(isLane: Bool) throws {
         let database = try PostgreSQLDatabase(url: url)
-        // The server's configuration counts for what a session hasn't set itself.
+        // The server's configuration applies to anything that a session hasn't set itself.
         let read: (any Transaction) throws -> String? = {
             try $0.first("SELECT source FROM pg_settings WHERE name = 'synchronous_commit'") { $0.string() }
         }
@@ -58,7 +58,7 @@ struct PostgreSQLDatabaseTests {
         #expect(try settings(given) == ["5s", "500ms", "15s", "mine"])
     }
 
-    @Test("I24 a connection isn't given up before a statement has had the time that its session gives it")
+    @Test("I24 a connection isn't given up before a statement has had its session's time")
     func silence() throws {
         func connection(_ url: String) throws -> PostgreSQLConnection {
             try PostgreSQLConnection(try PostgreSQLAddress(url: url), isLane: true)
@@ -86,7 +86,7 @@ struct PostgreSQLDatabaseTests {
     }
 
     @Test(
-        "NF-04 no session reads whole tables where there is an index, or compiles queries to machine code",
+        "NF-04 no session reads whole tables if there is an index, or compiles queries to machine code",
         arguments: [true, false])
     func plans(isLane: Bool) throws {
         let database = try PostgreSQLDatabase(url: url)
@@ -96,7 +96,7 @@ struct PostgreSQLDatabaseTests {
         #expect(try isLane ? database.write(lane: 0, read) == ["off", "off"] : database.read(read) == ["off", "off"])
     }
 
-    @Test("I24 of several nodes that begin at once on an empty database, one makes the tables")
+    @Test("I24 of several nodes that start at once on an empty database, one makes the tables")
     func migratesOnce() async throws {
         let url = try server.makeEmptyDatabase()
         let failures = await onThreads(4) { _ in
@@ -117,7 +117,7 @@ struct PostgreSQLDatabaseTests {
     // MARK: Refusals
 
     @Test(
-        "I24 what isn't the URL of a PostgreSQL database is refused, and the refusal keeps its secrets",
+        "I24 an invalid URL of a PostgreSQL database is refused, and the refusal keeps its secrets",
         arguments: [
             "", "roost.sqlite", "ann:s3cret@localhost/x", "mysql://ann:s3cret@localhost/x", "host=localhost password=s3cret",
             "postgres://ann:s3cret@localhost:port/x", "postgres://ann:s3cret@localhost:0/x",
@@ -133,7 +133,7 @@ struct PostgreSQLDatabaseTests {
         #expect(url.isEmpty || !failure.message.contains(url))
     }
 
-    @Test("I24 a wrong password is told without telling it")
+    @Test("I24 a wrong password is reported without repeating it")
     func refusesPassword() throws {
         try server.run(sql: [
             "DO $$ BEGIN CREATE ROLE locked LOGIN PASSWORD 'right'; EXCEPTION WHEN duplicate_object THEN NULL; END $$"
@@ -145,7 +145,7 @@ struct PostgreSQLDatabaseTests {
         #expect(!failure.message.contains("s3cret"))
     }
 
-    @Test("I24 a database in another encoding is refused, and told what to do")
+    @Test("I24 a database in another encoding is refused, with what to do")
     func refusesEncoding() throws {
         let other = try server.makeEmptyDatabase(options: "ENCODING 'LATIN1' TEMPLATE template0")
         let failure = try #require(throws: DatabaseFailure.self) { try PostgreSQLDatabase(url: other) }
@@ -154,7 +154,7 @@ struct PostgreSQLDatabaseTests {
             failure.message == "The database's encoding is LATIN1, and Roost's text needs UTF8: create it with ENCODING 'UTF8'.")
     }
 
-    @Test("I24 nobody who listens is a failure that may pass")
+    @Test("I24 an address on which nothing listens is a temporary failure")
     func refusesNobody() throws {
         let nobody = "postgres://ann:s3cret@127.0.0.1:1/x"
         let failure = try #require(throws: DatabaseFailure.self) { try PostgreSQLDatabase(url: nobody) }
@@ -162,7 +162,7 @@ struct PostgreSQLDatabaseTests {
         #expect(!failure.message.contains("s3cret"))
     }
 
-    @Test("text with a NUL is refused, and its operation alone")
+    @Test("text with a NUL is refused, and only its operation fails")
     func refusesNUL() throws {
         let database = try PostgreSQLDatabase(url: url)
         let kinds: [DatabaseFailure.Kind?] = try database.write(lane: 0) { transaction in
@@ -185,7 +185,7 @@ struct PostgreSQLDatabaseTests {
 
     // MARK: Lanes
 
-    @Test("I3 each lane of each node has a number of its own for ids, and it is free again when the lane is gone")
+    @Test("I3 each lane of each node has its own number for ids, which is free again when the lane is gone")
     func generatorNumbers() throws {
         func numbers(_ database: PostgreSQLDatabase) throws -> [Int64] {
             try (0..<database.laneCount).map { lane in try database.write(lane: lane) { $0.idGenerator.value } }
@@ -203,7 +203,7 @@ struct PostgreSQLDatabaseTests {
         #expect(try numbers(first) == own)
     }
 
-    @Test("I3 a lane whose backend was ended has its number again or another, and never another's")
+    @Test("I3 a lane whose backend was ended gets its number again or a free one, never another lane's")
     func terminatedLane() throws {
         let database = try PostgreSQLDatabase(url: url, laneCount: 3)
         let before = try (0..<3).map { lane in try database.write(lane: lane) { $0.idGenerator.value } }
@@ -215,7 +215,7 @@ struct PostgreSQLDatabaseTests {
         #expect(try locks() == after.sorted())
     }
 
-    @Test("I18 NF-04 texts that don't come again are forgotten by the server too, and what comes again stays prepared")
+    @Test("I18 NF-04 statements that don't recur are forgotten by the server too, and those that recur stay prepared")
     func fewStatements() throws {
         let database = try PostgreSQLDatabase(url: url, laneCount: 1, readerCount: 1)
         func text(_ number: Int) -> SQL {
@@ -234,7 +234,7 @@ struct PostgreSQLDatabaseTests {
                 #expect(found == (number % 64 == 0 ? [0, 7] : [0]))
             }
             if number == 0 { first = try namesOfAgain() }
-            // One that can't be prepared isn't there to be ended.
+            // A statement that can't be prepared doesn't exist to be closed.
             if number == 300 {
                 #expect(throws: (any Error).self) { try database.read { try $0.rows("SELECT a FROM nowhere") { $0.int64() } } }
             }

@@ -6,10 +6,10 @@ import RoostTestSupport
 import Synchronization
 import Testing
 
-/// Connections that break and a server that is killed: what was acknowledged is there, and all recovers by itself.
+/// Broken connections and a killed server: everything acknowledged is there, and all recovers by itself.
 @Suite("PostgreSQLDatabase: outages")
 struct PostgreSQLOutageTests {
-    @Test("I1 a connection that breaks within a transaction is told, and the next transaction has a new one")
+    @Test("I1 a connection that breaks within a transaction is reported, and the next transaction has a new one")
     func brokenConnection() throws {
         let server = try PostgreSQLServer.shared
         let url = try server.makeDatabase()
@@ -21,7 +21,7 @@ struct PostgreSQLOutageTests {
                 try add("lost", in: transaction)
                 let backend = try transaction.first("SELECT pg_backend_pid()") { $0.int() } ?? 0
                 try server.run(sql: ["SELECT pg_terminate_backend(\(backend), 10000)"])
-                // That this failure is passed over changes nothing: the transaction can't be committed.
+                // Ignoring this failure changes nothing: the transaction can't be committed.
                 _ = try? add("lost too", in: transaction)
             }
         }
@@ -31,7 +31,7 @@ struct PostgreSQLOutageTests {
         #expect(try names(in: database) == ["stored"])
     }
 
-    @Test("I1 connections that end while nobody uses them are made anew, and nobody notices")
+    @Test("I1 connections that end while idle are re-established unnoticed")
     func idleConnections() throws {
         let server = try PostgreSQLServer.shared
         let url = try server.makeDatabase()
@@ -51,7 +51,7 @@ struct PostgreSQLOutageTests {
         try database.ping()
     }
 
-    @Test("I3 a node that stands still within a transaction loses it, and its locks are free for the others")
+    @Test("I3 a node that stalls within a transaction loses it, and its locks are free for the others")
     func stillNode() throws {
         let server = try PostgreSQLServer.shared
         let url = try server.makeDatabase()
@@ -73,7 +73,7 @@ struct PostgreSQLOutageTests {
         try database.write(lane: 0) { try add("stored", in: $0) }
     }
 
-    @Test("I1 a server that is killed under writes has all that was acknowledged; calls fail without it, and succeed with it again")
+    @Test("I1 a server killed during writes has everything acknowledged; calls fail without it, and succeed once it is back")
     func killedServer() async throws {
         let server = try PostgreSQLServer()
         let database = try PostgreSQLDatabase(url: try server.makeDatabase())
@@ -81,7 +81,7 @@ struct PostgreSQLOutageTests {
         for round in 0..<3 {
             let enough = DispatchSemaphore(value: 0)
             @Sendable func write(_ lane: Int) -> DatabaseFailure? {
-                // A lane that fails too early isn't waited for: the comparison below tells of it.
+                // A lane that fails too early isn't awaited: the comparison below shows it.
                 var hasSignalled = false
                 defer { if !hasSignalled { enough.signal() } }
                 for number in 0... {
@@ -102,7 +102,7 @@ struct PostgreSQLOutageTests {
             async let failures = onThreads(database.laneCount) { write($0) }
             for _ in 0..<database.laneCount { await onThread { enough.wait() } }
             try server.killNow()
-            // The lanes end only by the failure.
+            // The lanes end only with the failure.
             #expect(await failures.map { $0?.kind } == Array(repeating: .transaction, count: database.laneCount))
             #expect(throws: DatabaseFailure.self) { try database.ping() }
             #expect(throws: DatabaseFailure.self) { try database.write(lane: 0) { try add("refused", in: $0) } }
@@ -115,7 +115,7 @@ struct PostgreSQLOutageTests {
         try server.stop()
     }
 
-    @Test("I1 a server that was stopped is missed, and found again once it is back")
+    @Test("I1 a stopped server is noticed, and used again once it is back")
     func restartedServer() throws {
         let server = try PostgreSQLServer()
         let database = try PostgreSQLDatabase(url: try server.makeDatabase())
@@ -139,7 +139,7 @@ struct PostgreSQLOutageTests {
 }
 
 extension PostgreSQLDatabase {
-    /// Asks the server for an answer, and throws when there is none.
+    /// Asks the server for an answer, and throws if there is none.
     fileprivate func ping() throws { try read { _ = try $0.execute("SELECT 1") } }
 }
 #endif

@@ -6,7 +6,7 @@ import RoostDatabase
 import RoostTestSupport
 import Testing
 
-/// What one node does while another is in the middle of a batch: above all it makes streams that the batch names, which had no head to lock when that began.
+/// One node's operations during another's batch: above all making streams that the batch names, which had no head to lock when it began.
 @Suite("PostgreSQLDatabase: two nodes at once")
 struct PostgreSQLTwoNodesTests {
     private let database: PostgreSQLDatabase
@@ -17,7 +17,7 @@ struct PostgreSQLTwoNodesTests {
     }
 
     @Test(
-        "I3 I15 who joins a channel that another node makes meanwhile does so once its head is locked: no two changes have one seq")
+        "I3 I15 a join of a channel that another node makes meanwhile waits for the lock on its head: no two changes have one seq")
     func channel() throws {
         let join = JoinChannel(channel: "new")
         var runs = 0
@@ -41,12 +41,12 @@ struct PostgreSQLTwoNodesTests {
     }
 
     @Test(
-        "I3 R25 who marks or hides a channel that another node makes meanwhile does so once its head is locked: they send nothing beside it"
+        "I3 R25 marking or hiding a channel that another node makes meanwhile waits for the lock on its head: nothing is sent beside it"
     )
     func ownMembership() throws {
         func runs(_ operation: some Handled, in channel: ChannelID) throws -> Int {
             var runs = 0
-            // Heads of users are locked after those of channels. Bob's is left to the rule, since it moves in between.
+            // Heads of users are locked after those of channels. Bob's is left to the rule, since it changes in between.
             _ = try inContext(
                 of: "bob", Scope.channel(channel).findingUsers,
                 before: {
@@ -63,7 +63,7 @@ struct PostgreSQLTwoNodesTests {
         #expect(try runs(HideChannel(channel: "hidden"), in: "hidden") == 2)
     }
 
-    @Test("I3 a channel that the batch makes itself is held by it, unless its creation is taken back")
+    @Test("I3 a channel that the batch makes itself is locked by it, unless its creation is rolled back")
     func ownChannel() throws {
         let scope = Scope(channels: ["own"], users: ["ann", "bob"])
         var runs = 0
@@ -91,7 +91,7 @@ struct PostgreSQLTwoNodesTests {
         #expect(!held.contains(.channel("gone")))
     }
 
-    @Test("I3 what was locked before an operation is held when that is taken back, also where the answer came within it")
+    @Test("I3 heads locked before an operation stay locked when it is rolled back, even if the answer arrived during it")
     func lockedBefore() throws {
         _ = try perform(CreateChannel(channel: "shared"), as: "ann")
         let send = SendMessage(channel: "shared", clientId: "1", text: "hi")
@@ -112,7 +112,7 @@ struct PostgreSQLTwoNodesTests {
         #expect(runs == 1)
     }
 
-    @Test("I1 I3 a user whom another node makes meanwhile keeps what was acknowledged there")
+    @Test("I1 I3 a user made by another node meanwhile keeps everything acknowledged there")
     func user() throws {
         var runs = 0
         let mine = UpsertUser(user: "new", avatarFileId: "picture")
@@ -132,7 +132,7 @@ struct PostgreSQLTwoNodesTests {
     }
 
     @Test(
-        "I1 the first connection of a user waits for the node that makes them, and takes nothing of it back",
+        "I1 a user's first connection waits for the node that makes them, and overwrites nothing",
         arguments: [false, true])
     func firstConnection(looksAreSole: Bool) async throws {
         var options = AppOptions()
@@ -164,12 +164,12 @@ struct PostgreSQLTwoNodesTests {
         #expect(name == "Ann")
     }
 
-    @Test("I3 R24 edits whose former versions are kept wait for none of another lane's in other channels, however many there are")
+    @Test("I3 R24 edits with kept former versions wait for none of another lane's edits in other channels, however many there are")
     func keptVersions() throws {
         var options = AppOptions()
         options.versionSeconds = 3600
         let chosen = options
-        // Among so many, two would have one key if channels had some keys in common.
+        // Among this many, two would share a key if channels had keys in common.
         let messages = try "abcdefghijklmnopqrstuvwxyz".map { letter -> Message in
             let id = ChannelID(String(letter))
             _ = try perform(CreateChannel(channel: id), as: "ann")
@@ -181,7 +181,7 @@ struct PostgreSQLTwoNodesTests {
             for edit in edits { scope.formUnion(edit.scope(for: Caller(user: "ann"))) }
             try inContext(of: "ann", options: chosen, scope, lane: lane) { context in
                 for edit in edits { _ = try edit.handle(in: &context) }
-                // Sends what nobody waits for.
+                // Sends the statements whose answers aren't awaited.
                 _ = try context.transaction.first("SELECT 1") { _ in true }
                 try meanwhile()
             }
@@ -203,15 +203,15 @@ struct PostgreSQLTwoNodesTests {
         return try inContext(of: user, role: role, scope, lane: lane) { try operation.handle(in: &$0) }
     }
 
-    /// Runs a rule in a transaction of its own, as a lane runs an operation.
+    /// Runs a rule in its own transaction, as a lane runs an operation.
     ///
-    /// - Parameter before: What happens once the heads are locked that are there.
+    /// - Parameter before: Runs once the existing heads are locked.
     private func inContext<T>(
         of user: UserID, role: AppRole = .user, options: AppOptions = AppOptions(), _ scope: Scope, lane: Int = 0,
         before: () throws -> Void = {}, _ body: (inout Context) throws -> T
     ) throws -> T {
         try database.write(lane: lane) { transaction in
-            // Some get another one's lock: a busy machine may take longer than the half second that a lane waits.
+            // Some wait for another one's lock: a busy machine may exceed the half second that a lane waits.
             try transaction.perform("SET LOCAL lock_timeout = '10s'")
             try scope.lock(in: transaction)
             _ = try transaction.now()

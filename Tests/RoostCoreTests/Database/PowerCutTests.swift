@@ -6,12 +6,12 @@ import Testing
 
 @testable import RoostDatabase
 
-/// The power is cut at any call of the file system, while the lane commits and a checkpoint is made beside it. What wasn't synced of either file comes
-/// to the disk or not.
+/// The power is cut at any call of the file system, while the lane commits and a checkpoint is made beside it. Unsynced parts of either file reach
+/// the disk or not.
 @Suite("A power cut at any call")
 struct PowerCutTests {
     @Test(
-        "I1 a power cut at any write or sync, whatever of both files was on disk by then, loses nothing that was committed",
+        "I1 a power cut at any write or sync, whatever parts of both files were on disk by then, loses no commit",
         arguments: Seeds.first(4))
     func anyCall(seed: UInt64) throws {
         let directory = TemporaryPlace.make()
@@ -21,7 +21,7 @@ struct PowerCutTests {
         defer { power_end(run.disk) }
         try run.steps(200)
         #expect(run.checkpoints > 3 && run.restarts > 3, "\(run.checkpoints) checkpoints, \(run.restarts) new logs")
-        // Both files, writes and syncs, with something lost of each; and some of the starts were cut too.
+        // Both files, writes and syncs, with something lost from each; and some of the starts were cut too.
         let summary = "\(run.cuts), lost \(run.lostBytes), \(run.cutStarts) starts cut"
         print("Power cuts of seed \(seed): \(summary), \(run.checkpoints) checkpoints, \(run.restarts) new logs")
         #expect(run.cuts.count == 4 && run.lostBytes.allSatisfy { $0 > 0 } && run.cutStarts > 0, "\(summary)")
@@ -42,7 +42,7 @@ struct PowerCutTests {
         let database: SQLiteDatabase
         let disk: Int32
         var random: SeededGenerator
-        /// The rows after so many commits.
+        /// The rows after each number of commits.
         var models: [[String: String]]
         var (checkpoints, restarts, cutStarts) = (0, 0, 0)
         var cuts: [Call: Int] = [:]
@@ -80,10 +80,10 @@ struct PowerCutTests {
             database.waitForCopy()
         }
 
-        /// One commit, and what the lane owes afterwards. The copy of the log goes on beside it.
+        /// One commit, and the lane's maintenance afterwards. The copy of the log continues beside it.
         private mutating func step() throws {
             var model = models[models.count - 1]
-            // Mostly few pages, at times more than are written at once.
+            // Mostly few pages, sometimes more than are written at once.
             let changed = random.once(in: 40) ? 30 : 1
             var rows: [(String, String)] = []
             for _ in 0..<changed {
@@ -110,7 +110,7 @@ struct PowerCutTests {
         private mutating func armCut() throws {
             let copy = directory.appending(path: "cut-\(models.count)")
             try FileManager.default.createDirectory(at: copy, withIntermediateDirectories: true)
-            // At any call; and at times at one of a kind, for most are writes and few are syncs of the database.
+            // At any call, and sometimes at one of a kind, since most are writes and few are syncs of the database.
             let kind = cutCount % 5
             let (operation, isLog) = kind == 4 ? (power_on, false) : (kind < 2 ? power_write : power_sync, kind % 2 == 1)
             let calls = random.number(1...(operation == power_sync && !isLog ? 3 : 30))
@@ -118,7 +118,7 @@ struct PowerCutTests {
             cut = copy
         }
 
-        /// If the power was cut meanwhile: a start has every commit that had returned, and at most the one under way.
+        /// If the power was cut meanwhile: a start has every commit that had returned, and at most the one in progress.
         private mutating func lookAtCut() throws {
             let found = power_look(disk)
             guard let copy = cut, found.operation != Int32(power_on.rawValue) else { return }
@@ -172,7 +172,7 @@ struct PowerCutTests {
         return Dictionary(uniqueKeysWithValues: rows)
     }
 
-    /// What tells a log from the one before.
+    /// The salts that distinguish a log from the previous one.
     private static func salts(_ directory: URL) throws -> Data {
         let file = try FileHandle(forReadingFrom: directory.appending(path: "roost.sqlite-wal"))
         defer { try? file.close() }

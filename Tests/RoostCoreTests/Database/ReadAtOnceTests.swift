@@ -9,7 +9,7 @@ import Testing
 /// Reads of SQLite that wait for nothing (``Database/readAtOnce(_:)``).
 @Suite("Reads at once", .enabled(if: TestDatabase.Engine.chosen == .sqlite))
 struct ReadAtOnceTests {
-    /// Opens a database with a table that no cache of the server's holds, and gives the body its file. That is closed only when the database is: a process
+    /// Opens a database with a table that isn't in the server's cache, and passes its file to the body. The file is closed with the database: a process
     /// that closes a file loses its locks on it.
     private func withRows(_ body: (SQLiteDatabase, _ file: Int32) throws -> Void) throws {
         let directory = TemporaryDirectory.make()
@@ -38,14 +38,14 @@ struct ReadAtOnceTests {
         try database.readAtOnce { try text(of: number, in: $0)?.count } ?? nil
     }
 
-    @Test("What the system has in memory is read, and what it would have to read from the disk isn't waited for")
+    @Test("Pages in the system's memory are read, and pages that it would have to read from the disk aren't waited for")
     func memory() throws {
         try withRows { database, file in
             let size = database.readsAtOnce ? 3000 : nil
             #expect(try Self.size(of: 17, atOnceIn: database) == size)
             roost_drop_cache(file)
             let isGone = Self.isGone(file)
-            // However a rule takes the failure, nothing of it counts.
+            // However a rule handles the failure, its result doesn't count.
             let found = try database.readAtOnce { (try? Self.text(of: 3990, in: $0)) ?? "nothing" }
             #expect((found == nil) == (isGone || !database.readsAtOnce))
             #expect(try database.read { try Self.text(of: 3990, in: $0)?.count } == 3000)
@@ -68,7 +68,7 @@ struct ReadAtOnceTests {
         #endif
     }
 
-    @Test("A rule's refusal comes out of it, and the next read begins anew")
+    @Test("A rule's refusal is passed on, and the next read starts over")
     func refusal() throws {
         try withRows { database, _ in
             let refusal = RoostError(.notFound, "It isn't there.")
@@ -84,10 +84,10 @@ struct ReadAtOnceTests {
     }
 }
 
-/// The same where the database is beyond a socket.
+/// The same for a database behind a socket.
 @Suite("Reads at once of PostgreSQL", .enabled(if: TestDatabase.Engine.chosen == .postgresql))
 struct ReadAtOnceOfPostgreSQLTests {
-    @Test("A database beyond a socket is always waited for: nothing is begun")
+    @Test("A database behind a socket would always be waited for: no read is begun")
     func neverBegun() throws {
         let files = try TestDatabase()
         let database = try files.open()

@@ -6,7 +6,7 @@ import RoostDatabase
 import RoostTestSupport
 import Testing
 
-/// What only SQLite has: a file, and a lock on its directory. The rest is in ``DatabaseTests``.
+/// Specifics of SQLite: a file, and a lock on its directory. The rest is in ``DatabaseTests``.
 @Suite("SQLiteDatabase")
 struct SQLiteDatabaseTests {
     @Test("I1 the writer's journal is WAL and its commits are fsynced")
@@ -32,7 +32,7 @@ struct SQLiteDatabaseTests {
         try world.channel("general", owner: "ann")
         func round(_ user: UserID) throws {
             try world.user(user)
-            // The state of an invitation is compared in a partial index, a name with a pattern.
+            // An invitation's state is compared in a partial index, a name with a pattern.
             try world.perform(InviteMembers(channel: "general", users: [user]), as: "ann")
             try world.perform(AddMembers(channel: "general", users: [user]), as: "ann")
             try world.perform(SearchMembers(channel: "general", text: user.rawValue), as: "ann")
@@ -45,7 +45,7 @@ struct SQLiteDatabaseTests {
     }
 
     @Test(
-        "I18 NF-04 lists with ever other filters leave no more prepared statements than a connection keeps",
+        "I18 NF-04 lists with ever different filters leave no more prepared statements than a connection keeps",
         .enabled(if: TestDatabase.Engine.chosen == .sqlite))
     func fewStatements() throws {
         let world = try CoreWorld()
@@ -61,7 +61,7 @@ struct SQLiteDatabaseTests {
                 if number >> filter.offset & 1 == 1 { filter.element(&query) }
             }
             try world.perform(query, as: "ann")
-            // Those that every operation has are used again and again, and stay.
+            // Statements of every operation are used again and again, and stay.
             if number % 64 == 0 { try world.send("text", to: "general", as: "ann") }
         }
         let counts = try database.statementCounts()
@@ -119,11 +119,11 @@ struct SQLiteDatabaseTests {
         }
     }
 
-    @Test("a statement keeps its texts while others run between its rows, and has them whatever their size")
+    @Test("a statement keeps its texts of any size while others run between its rows")
     func nestedTexts() throws {
         try inDirectory { directory in
             let database = try SQLiteDatabase(directory: directory)
-            // Some are longer than all the room that a connection has for texts.
+            // Some are longer than a connection's whole space for texts.
             let names = (0..<40).map { "row \($0)" + String(repeating: "x", count: $0 * 1000) } + [""]
             var seen: [String] = []
             try database.write(lane: 0) { transaction in
@@ -146,7 +146,7 @@ struct SQLiteDatabaseTests {
         }
     }
 
-    @Test("A statement goes on that more others have followed between its rows than a connection keeps")
+    @Test("A statement continues even after more others ran between its rows than a connection keeps")
     func displacedStatement() throws {
         try inDirectory { directory in
             let database = try SQLiteDatabase(directory: directory)
@@ -171,7 +171,7 @@ struct SQLiteDatabaseTests {
     }
 
     @Test(
-        "A process that has SQLite count no memory before it uses it has none counted, and one that calls later has it counted on")
+        "A process that turns off SQLite's memory counting before using SQLite has none counted; a later call has no effect")
     func uncounted() async {
         for isFirst in [true, false] {
             await #expect(processExitsWith: .exitCode(isFirst ? 70 : 71)) { [isFirst = isFirst as Bool] in

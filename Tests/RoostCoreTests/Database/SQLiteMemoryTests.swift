@@ -7,18 +7,18 @@ import RoostTestSupport
 import Synchronization
 import Testing
 
-/// What a database on SQLite keeps between reads, with the sizes and thresholds of a server.
+/// The lists that a database on SQLite caches between reads, with the sizes and thresholds of a server.
 @Suite("Memory of reads on SQLite")
 struct SQLiteMemoryTests {
     @Test(
-        "NF-04 a long list is read once more after its second read, and from then on only where something changed; a short one is never kept"
+        "NF-04 a long list is read again after its second read, then only where something changed; a short one is never cached"
     )
     func rows() throws {
         try withDatabase { database in
             try fill(database, user: "ann", channels: 150)
             try fill(database, user: "bob", channels: 99)
             let long = try (0..<4).map { _ in try rowCount(of: GetTotalUnread(), as: "ann", in: database) }
-            // One row of a statement that adds up; then the position in the user's stream with all rows, and with none.
+            // One row of a summing statement; then the position in the user's stream with all rows, and with none.
             #expect(long == [1, 151, 1, 1])
             try send(to: "ann-7", by: "ann", in: database)
             #expect(try rowCount(of: GetTotalUnread(), as: "ann", in: database) == 2)
@@ -28,7 +28,7 @@ struct SQLiteMemoryTests {
         }
     }
 
-    @Test("NF-04 a list of which much has changed is given up for a while, and tried again less and less often while that goes on")
+    @Test("NF-04 a list with many changes is given up for a while, and retried less and less often while that continues")
     func backingOff() throws {
         try withDatabase { database in
             try fill(database, user: "ann", channels: 150)
@@ -41,11 +41,11 @@ struct SQLiteMemoryTests {
         }
     }
 
-    @Test("NF-04 what is kept has a bound: the longest unused lists make room, and one that is too long is never kept")
+    @Test("NF-04 the cache is bounded: the least recently used lists are evicted, and one that is too long is never cached")
     func bounded() throws {
-        // 1.5 MiB of page caches, and so 1 MiB of lists.
+        // 1.5 MiB of page caches, and therefore 1 MiB of lists.
         try withDatabase(pageCacheBytes: 3 << 19) { database in
-            // Long ids, so that a list of 500 channels takes a tenth of it.
+            // Long ids, so a list of 500 channels takes a tenth of that.
             let users = (0..<12).map { UserID("user-\($0)-" + String(repeating: "x", count: 100)) }
             for user in users { try fill(database, user: user, channels: 500) }
             for user in users {
@@ -53,7 +53,7 @@ struct SQLiteMemoryTests {
                 #expect(database.kept.sizeBytes <= 1 << 20)
             }
             #expect(try rowCount(of: GetTotalUnread(), as: users[11], in: database) == 1)
-            // The first one's list made room: it begins anew.
+            // The first one's list was evicted: it starts over.
             #expect(try (0..<3).map { _ in try rowCount(of: GetTotalUnread(), as: users[0], in: database) } == [1, 501, 1])
 
             let large = UserID("large-" + String(repeating: "x", count: 100))
@@ -63,7 +63,7 @@ struct SQLiteMemoryTests {
         }
     }
 
-    @Test("NF-04 a list that has grown or shrunk counts as one that is read anew")
+    @Test("NF-04 a list that has grown or shrunk counts like one that is read again")
     func changedSize() throws {
         try withDatabase { database in
             let user = UserID("user-" + String(repeating: "x", count: 100))
@@ -72,7 +72,7 @@ struct SQLiteMemoryTests {
                 for _ in 0..<3 { _ = try rowCount(of: GetTotalUnread(), as: user, in: database) }
                 return database.kept.sizeBytes
             }
-            /// Changes memberships one after another with reads in between, and compares what is then kept with what is read anew.
+            /// Changes memberships one after another with reads in between, and compares the cached list with a new read.
             func size(after state: String) throws -> Int {
                 for number in 100..<150 {
                     try changeMembership(of: user, in: ChannelID("\(user)-\(number)"), database, state)
@@ -101,7 +101,7 @@ struct SQLiteMemoryTests {
             for _ in 0..<database.readerCount {
                 DispatchQueue.global().async(group: readers) {
                     while !isDone.load(ordering: .relaxed) {
-                        // Each use of what is kept is compared with a statement on the same snapshot, and fails if it differs.
+                        // Each use of the cache is compared with a statement on the same snapshot, and fails if it differs.
                         do {
                             _ = try rowCount(of: GetTotalUnread(), as: "ann", in: database)
                             _ = try rowCount(of: QueryChannels(sort: .unreadFirst, limit: 3), as: "ann", in: database)
@@ -143,7 +143,7 @@ struct SQLiteMemoryTests {
         try database.close()
     }
 
-    /// Makes channels of a user's own, `ann-0` and so on.
+    /// Makes channels that a user owns, `ann-0` and so on.
     private func fill(_ database: SQLiteDatabase, user: UserID, channels: Int) throws {
         try database.write(lane: 0) { transaction in
             for number in 0..<channels {
@@ -164,7 +164,7 @@ struct SQLiteMemoryTests {
         }
     }
 
-    /// Moves a channel as the rules do.
+    /// Advances a channel as the rules do.
     private func send(to channel: ChannelID, by user: UserID, in database: SQLiteDatabase) throws {
         try database.write(lane: 0) { transaction in
             let head = try transaction.first("SELECT seq, ordinal FROM channel_heads WHERE channel_id = \(channel)") {
@@ -182,7 +182,7 @@ struct SQLiteMemoryTests {
         }
     }
 
-    /// Changes a membership as the rules do that move the user's stream.
+    /// Changes a membership like the rules that advance the user's stream.
     private func changeMembership(of user: UserID, in channel: ChannelID, _ database: SQLiteDatabase, _ state: String) throws {
         try database.write(lane: 0) { transaction in
             let context = Context(

@@ -9,7 +9,7 @@ struct SilencePausesTests {
     func pauses() {
         var pauses = SilencePauses()
         var now = ContinuousClock.now
-        /// What several lanes meet at once counts once.
+        /// Silence that several lanes meet at once counts once.
         func silence() -> Duration? {
             now += pauses.remaining(at: now) ?? .zero
             pauses.noteSilence(at: now)
@@ -28,7 +28,7 @@ struct SilencePausesTests {
         #expect(silence() == nil)
     }
 
-    @Test("I24 no pause is shorter than the silence before it: what began to wait then is over by its end")
+    @Test("I24 no pause is shorter than the silence before it: waits that began then are over by its end")
     func longSilence() {
         var pauses = SilencePauses()
         var now = ContinuousClock.now

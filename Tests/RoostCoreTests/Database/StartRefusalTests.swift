@@ -5,7 +5,7 @@ import Testing
 
 @testable import RoostDatabase
 
-/// Starts that something outside of the database prevents: the refusal says what it is and what to do, and nothing is lost.
+/// Starts prevented by something outside the database: the refusal says what it is and what to do, and nothing is lost.
 @Suite("Refused starts")
 struct StartRefusalTests {
     /// A directory in which a server has run.
@@ -35,7 +35,7 @@ struct StartRefusalTests {
         let path = directory.appending(path: "roost.sqlite").path
         var connection: OpaquePointer?
         #expect(sqlite3_open(path, &connection) == SQLITE_OK)
-        // Otherwise it writes the log into the database when it closes, without the checksums of the pages.
+        // Otherwise closing it would write the log into the database without the pages' checksums.
         roost_keep_log_on_close(connection, 1)
         for sql in ["BEGIN \(lock)", "SELECT count(*) FROM settings"] {
             #expect(sqlite3_exec(connection, sql, nil, nil, nil) == SQLITE_OK)
@@ -63,14 +63,14 @@ struct StartRefusalTests {
             }
         }
         #expect(try Data(contentsOf: directory.appending(path: "roost.state")) == state)
-        // It writes what is in the log into the database, which is nothing.
+        // It writes the log, which is empty, into the database.
         sqlite3_close(connection)
         #expect(refusal(directory) == nil)
         #expect(try SQLiteDatabase.examinePages(of: path).damaged == nil)
     }
 
     @Test(
-        "I1 a file that the server's user may not open is named with what to do, and isn't taken for a damaged one",
+        "I1 a file that the server's user may not open is refused with what to do, and isn't taken for a damaged one",
         .enabled(if: geteuid() != 0, "root may open every file"), arguments: ["roost.sqlite", "roost.state", "roost.lock"])
     func notPermitted(name: String) throws {
         let directory = try used()
@@ -83,7 +83,7 @@ struct StartRefusalTests {
     }
 
     @Test(
-        "I1 a file that is a symbolic link is refused as one, wherever it leads, with nothing changed there",
+        "I1 a file that is a symbolic link is refused as such, whatever its target, which isn't changed",
         arguments: ["roost.sqlite", "roost.state", "roost.lock"])
     func link(name: String) throws {
         let (directory, elsewhere) = (try used(), TemporaryPlace.make())
@@ -103,7 +103,7 @@ struct StartRefusalTests {
         #expect(refusal(directory) == expected)
     }
 
-    @Test("a link to the whole directory is as good as the directory")
+    @Test("a link to the whole directory works like the directory")
     func linkedDirectory() throws {
         let (directory, link) = (try used(), TemporaryPlace.make())
         try FileManager.default.createSymbolicLink(atPath: link.path, withDestinationPath: directory.path)
@@ -119,7 +119,7 @@ struct StartRefusalTests {
         #expect(refusal(file.deletingLastPathComponent()) == expected)
     }
 
-    @Test("the refusal of a file has the system's reason, and what helps against it")
+    @Test("the refusal of a file has the system's reason and its remedy")
     func advice() {
         let found = [EACCES, EROFS, EIO].map { DataFiles.refusal(of: "/data/roost.sqlite", $0).message }
         let expected = [
@@ -130,7 +130,7 @@ struct StartRefusalTests {
         #expect(found == expected.map { "/data/roost.sqlite can't be read and written\($0)" })
     }
 
-    @Test("why SQLite couldn't write is found out by writing a file, which goes again")
+    @Test("the reason why SQLite couldn't write is found by writing a file, which is removed again")
     func trial() throws {
         let directory = try used()
         let before = try FileManager.default.contentsOfDirectory(atPath: directory.path).sorted()

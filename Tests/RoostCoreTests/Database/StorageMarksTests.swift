@@ -6,11 +6,11 @@ import Testing
 
 @testable import RoostDatabase
 
-/// What a server writes down of its files while it runs.
+/// A running server's records about its files.
 @Suite("Marks in roost.state")
 struct StorageMarksTests {
     @Test(
-        "I1 marks that find no room stay due: commits and checkpoints go on, a kill loses nothing, and one slot is whole throughout",
+        "I1 marks that don't fit on the disk stay due: commits and checkpoints continue, a kill loses nothing, and one slot is always whole",
         arguments: [ENOSPC, EDQUOT])
     func fullDisk(error: Int32) async throws {
         let directory = TemporaryPlace.make()
@@ -20,7 +20,7 @@ struct StorageMarksTests {
             directory: directory, acceptsDataLoss: false, base: nil,
             writeState: { slot, place, descriptor in
                 guard isFull.load(ordering: .relaxed) else { return StateFile.write(slot, at: place, of: descriptor) }
-                // What was in this slot is lost.
+                // This slot's contents are lost.
                 _ = StateFile.write([UInt8](repeating: UInt8(ascii: "?"), count: slot.count / 2), at: place, of: descriptor)
                 return error
             })
@@ -43,7 +43,7 @@ struct StorageMarksTests {
         let generation = before.generation + 4
         try await eventually("the mark that is due") { state(in: directory)?.generation == generation }
         try requireRows(of: database, afterKillIn: directory)
-        // From here on a log that is cut off is missed again.
+        // From here on a truncated log is noticed again.
         try insert("after", into: database)
         try database.markNow()
         let copy = try KilledFiles.copy(of: directory)
@@ -52,7 +52,7 @@ struct StorageMarksTests {
         try database.close()
     }
 
-    @Test("I1 a state that the disk refuses for another reason ends the process")
+    @Test("I1 a state file that can't be written for another reason ends the process")
     func brokenDisk() throws {
         let directory = TemporaryPlace.make()
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -86,7 +86,7 @@ struct StorageMarksTests {
         return state
     }
 
-    /// A start behind a kill at this moment misses nothing.
+    /// Checks that a start after a kill at this moment misses nothing.
     private func requireRows(of database: SQLiteDatabase, afterKillIn directory: URL) throws {
         let killed = try SQLiteDatabase(directory: KilledFiles.copy(of: directory))
         #expect(killed.losses == [])

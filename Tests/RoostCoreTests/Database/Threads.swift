@@ -1,7 +1,7 @@
 import Foundation
 import RoostTestSupport
 
-/// Runs a body that blocks on a thread of its own, and waits for it without blocking a task.
+/// Runs a blocking body on its own thread, and waits for it without blocking a task.
 func onThread<T: Sendable>(_ body: @escaping @Sendable () -> T) async -> T {
     await withCheckedContinuation { continuation in
         Thread.detachNewThread { continuation.resume(returning: body()) }
@@ -16,7 +16,7 @@ func onThreads<T: Sendable>(_ count: Int, _ body: @escaping @Sendable (Int) -> T
     }
 }
 
-/// What went wrong, as text.
+/// The error of a body, as text.
 func failure(_ body: () throws -> Void) -> String? {
     do {
         try body()
@@ -24,7 +24,7 @@ func failure(_ body: () throws -> Void) -> String? {
     } catch { return "\(error)" }
 }
 
-/// Waits for something that another process does. The deadline is only reached when that never happens.
+/// Waits for another process to do something. The deadline is only reached if that never happens.
 func waitUntil(_ condition: () throws -> Bool) throws {
     let deadline = ContinuousClock.now + .seconds(20)
     while try !condition() {

@@ -4,12 +4,12 @@ import RoostDatabase
 import RoostTestSupport
 import Testing
 
-/// Savepoints on SQLite, which transactions do without until one needs them.
+/// Savepoints on SQLite, which transactions omit until one needs them.
 @Suite("Savepoints")
 struct WriteCareTests {
     private struct Refused: Error {}
 
-    /// Runs a transaction with an operation that stays and one that writes and then throws, and returns how often its body ran.
+    /// Runs a transaction with an operation that succeeds and one that writes and then throws, and returns how often its body ran.
     private func runsOfRefusal(after name: String, in database: SQLiteDatabase) throws -> Int {
         var runs = 0
         try database.write(lane: 0) { transaction in
@@ -23,18 +23,18 @@ struct WriteCareTests {
         return runs
     }
 
-    @Test("I23 a transaction that needs savepoints runs twice, and those behind it have them from the start")
+    @Test("I23 a transaction that needs savepoints runs twice, and the next ones have them from the start")
     func runsTwice() throws {
         let database = try SQLiteDatabase(directory: TemporaryPlace.make())
         defer { try? database.close() }
         let runs = try (0..<70).map { try runsOfRefusal(after: "\($0)", in: database) }
-        // The first, the 64 behind it, and the same once more.
+        // The first, the next 64, and the same again.
         #expect(runs == [2] + Array(repeating: 1, count: 64) + [2, 1, 1, 1, 1])
         #expect(try names(in: database).count == 70)
         #expect(try names(in: database).allSatisfy { !$0.hasPrefix("not") })
     }
 
-    @Test("I23 an operation that wrote by a statement with an answer is undone too")
+    @Test("I23 an operation that wrote with an answering statement is undone too")
     func answers() throws {
         let database = try SQLiteDatabase(directory: TemporaryPlace.make())
         defer { try? database.close() }
@@ -70,7 +70,7 @@ struct WriteCareTests {
         #expect(try names(in: database) == ["a", "b"])
     }
 
-    /// The names that were stored, without the database's own.
+    /// The stored names, without the database's own.
     private func names(in database: SQLiteDatabase) throws -> [String] {
         try database.read { transaction in
             try transaction.rows("SELECT name FROM settings WHERE value IN ('', 'again') ORDER BY name") { $0.string() }

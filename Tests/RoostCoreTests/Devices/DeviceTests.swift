@@ -29,7 +29,7 @@ struct DeviceTests {
     private static let signedOut = "token_revoked  This device was signed out. Get another token."
     private static let revoked = "token_revoked  The token was revoked. Get another."
 
-    @Test("a device that connects is listed with its name, its platform and its last use, those first that were used last")
+    @Test("a connected device is listed with its name, its platform and its last use, most recently used first")
     func lists() throws {
         let world = try world()
         let start = world.now
@@ -45,7 +45,7 @@ struct DeviceTests {
                     deviceId: "phone", name: "Ann's phone", platform: "iOS", createdAt: start, lastUsedAt: start, isCurrent: true),
             ])
         #expect(try world.perform(ListDevices(), as: "bob").map(\.isCurrent) == [false])
-        // Connecting again is written once a minute, and at once if something else changed.
+        // Reconnecting is written once a minute, and immediately if something else changed.
         let dump = try world.dump()
         world.advance(milliseconds: 58_000)
         #expect(try world.device("phone", of: "ann", name: "Ann's phone", platform: "iOS") == phone)
@@ -58,7 +58,7 @@ struct DeviceTests {
         #expect(renamed?.name == "Phone" && renamed?.createdAt == start)
     }
 
-    @Test("signing a device out ends what it had, by its token and by its sockets, and it is listed again when it comes back")
+    @Test("signing a device out ends its token and its sockets, and it is listed again when it comes back")
     func signsOut() throws {
         let world = try world()
         let token = TokenIdentity(user: "ann", id: "t1")
@@ -95,12 +95,12 @@ struct DeviceTests {
         #expect(try refusal(GetMe(), world, token: "t3", device: again) == nil)
         #expect(try refusal(GetMe(), world, token: "t3", device: phone) == Self.signedOut)
         #expect(try world.perform(ListDevices(), as: "ann").first?.createdAt == world.now)
-        // The own device may be the one.
+        // Users may sign out their own device.
         #expect(try world.perform(SignOutDevice(device: "phone"), as: "ann", device: again).isTokenRevoked)
         #expect(try refusal(GetMe(), world, token: "t3", device: again) == Self.signedOut)
     }
 
-    @Test("a token without a jti stays valid, and so does one that has ended: the answer says what was revoked")
+    @Test("a token without a jti stays valid, as the answer says; an expired one needs no revoking")
     func withoutTokenID() throws {
         let world = try world()
         let phone = try world.device("phone", of: "ann", token: TokenIdentity(user: "ann"))
@@ -112,12 +112,12 @@ struct DeviceTests {
         world.advance(milliseconds: 71_000)
         var ended: SignedOutDevice?
         let notices = try world.notices { ended = try world.perform(SignOutDevice(device: "phone"), as: "ann") }
-        // Nothing was left to revoke: the device can't come back with its token.
+        // Nothing was left to revoke: the device can't reconnect with its token.
         #expect(ended == SignedOutDevice(deviceId: "phone", isTokenRevoked: true))
         #expect(notices == [.accessChanged([.signedOut("ann", device: "phone", upTo: 2)])])
     }
 
-    @Test("a signed-out device's token that has just ended is revoked too: another node's clock may be a minute behind")
+    @Test("a signed-out device's token that has just expired is revoked too: another node's clock may be a minute slow")
     func tokenThatHasJustEnded() throws {
         let world = try world()
         let end = world.now.after(seconds: 10)
@@ -131,7 +131,7 @@ struct DeviceTests {
     }
 
     @Test(
-        "a device is signed out though users have filled their share of the revoked tokens, and administrators can revoke some still"
+        "a device is signed out even if users have filled their share of the revoked tokens, and admins can still revoke some"
     )
     func manyRevoked() throws {
         let world = try world()
@@ -187,7 +187,7 @@ struct DeviceTests {
         #expect(try world.perform(ListDevices(), as: "ann").count == 100)
     }
 
-    @Test("a device that has made room and comes back is signed out with all of its connections, those of before too")
+    @Test("a device that has made room and comes back is signed out with all of its connections, earlier ones too")
     func signsOutAfterMakingRoom() throws {
         let world = try world()
         let first = try world.device("phone", of: "ann")
@@ -198,7 +198,7 @@ struct DeviceTests {
             try world.device(DeviceID("d\(number)"), of: "ann")
         }
         #expect(try !world.perform(ListDevices(), as: "ann").map(\.deviceId).contains("phone"))
-        // It is used still, and isn't signed out by coming back.
+        // It is still in use, and isn't signed out by coming back.
         let third = try world.device("phone", of: "ann")
         for device in [second, third] { #expect(try refusal(GetMe(), world, device: device) == nil) }
         try world.perform(SignOutDevice(device: "phone"), as: "ann")
@@ -207,7 +207,7 @@ struct DeviceTests {
         #expect(try refusal(GetMe(), world, device: fourth) == nil)
     }
 
-    @Test("a device whose row is gone since it was signed out is let in when it comes back, also where the sign-out is known")
+    @Test("a device whose row was removed by a sign-out is admitted when it comes back, even where the sign-out is known")
     func comesBackWithoutRow() throws {
         let world = try world()
         let first = try world.device("phone", of: "ann")
@@ -223,7 +223,7 @@ struct DeviceTests {
         #expect(refusals == [.tokenRevoked, nil])
     }
 
-    @Test("what is outside the limits is refused with the field in the frame")
+    @Test("values outside the limits are refused with their field in the frame")
     func limits() throws {
         func refusal(_ id: String, _ name: String? = nil, _ platform: String? = nil) -> String? {
             do throws(RoostError) {

@@ -173,7 +173,7 @@ extension AudienceTests {
         HeardOperation(
             "SB-28 EM-35 showing again goes to one's own devices", after: [.by("bob/1", HideChannel(channel: "room"))],
             .by("bob/2", UnhideChannel(channel: "room")), [("bob", "channel.unhidden user:bob")]),
-        HeardOperation("SB-28 showing what is shown goes to nobody", .by("bob/2", UnhideChannel(channel: "room")), []),
+        HeardOperation("SB-28 unhiding a visible channel goes to nobody", .by("bob/2", UnhideChannel(channel: "room")), []),
         HeardOperation(
             "D-29 EM-35 muting a channel for oneself goes to one's own devices", .by("bob/1", MuteNotifications(channel: "room")),
             [("bob", "channel.notificationsMuted user:bob")]),
@@ -230,7 +230,7 @@ extension AudienceTests {
             "R38 a profile that an admin writes goes to the user's devices, and its name to members and those who watch",
             .byAdmin("root", UpsertUser(user: "bob", displayName: "x")),
             [("bob", "user.updated user:bob"), ("members wes/1", "users.changed signal")]),
-        HeardOperation("a user's deactivation is told to nobody", .byAdmin("root", DeactivateUser(user: "bob")), []),
+        HeardOperation("a user's deactivation goes to nobody", .byAdmin("root", DeactivateUser(user: "bob")), []),
         HeardOperation(
             "a user's reactivation is told to nobody", after: [.byAdmin("root", DeactivateUser(user: "bob"))],
             .byAdmin("root", ReactivateUser(user: "bob")), []),
@@ -238,7 +238,7 @@ extension AudienceTests {
             "that a user's tokens are revoked is told to nobody", .byAdmin("root", RevokeUserTokens(user: "bob")), []),
         HeardOperation(
             "that an effect is tried again is told to nobody", .byAdmin("root", RetryEffect(kind: "test.dead", key: "1")), []),
-        HeardOperation("that a token is revoked is told to nobody", .byAdmin("root", RevokeToken(tokenId: "stolen")), []),
+        HeardOperation("a token's revocation goes to nobody", .byAdmin("root", RevokeToken(tokenId: "stolen")), []),
     ]
 
     private static let joinings: [HeardOperation] = [
@@ -314,7 +314,7 @@ extension AudienceTests {
             .by("ann/1", SetMemberRole(channel: "room", users: ["cid"], role: .member)), []),
     ]
 
-    /// In a channel whose type only sends invitations to the users concerned.
+    /// In a channel whose type sends invitations only to the users concerned.
     private static let invitations: [HeardOperation] = [ChannelType.community, .messaging].flatMap { type in
         [
             HeardOperation(
@@ -358,7 +358,7 @@ extension AudienceTests {
         ]
     }
 
-    /// In a channel whose type tells of invitations all members.
+    /// In a channel whose type sends invitations to all members.
     private static let invitationsOfGroups: [HeardOperation] = [
         HeardOperation(
             "SB-17 EM-24 an invitation into a group goes to its members too", in: .group,
@@ -452,7 +452,7 @@ extension AudienceTests {
         ]
     }
 
-    /// Has an admin decide who reads the channel.
+    /// Makes an admin set who reads the channel.
     private static func reads(_ audience: ChannelPolicy.Audience) -> Step {
         var update = UpdateChannel(channel: "room")
         update.policy = PolicyChanges(read: audience)

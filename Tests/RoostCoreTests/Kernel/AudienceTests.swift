@@ -4,10 +4,10 @@ import RoostCore
 import RoostTestSupport
 import Testing
 
-/// Who hears of what (ledger §4): what reaches each device, of those it is for and of all others.
+/// The audiences of operations (ledger §4): what reaches each device, inside and outside the audience.
 @Suite("Audiences")
 struct AudienceTests {
-    /// An operation, and what each device gets from it.
+    /// An operation, and what each device receives from it.
     struct HeardOperation: CustomTestStringConvertible, Sendable {
         let what: String
         var type: ChannelType
@@ -30,7 +30,7 @@ struct AudienceTests {
             self.isRefused = isRefused
         }
 
-        /// What each device gets: an event is named by its kind and by whose stream it is on.
+        /// What each device receives: an event is named by its kind and its stream.
         var expected: [String: [String]] {
             var expected: [String: [String]] = [:]
             for (groups, event) in heard {
@@ -43,7 +43,7 @@ struct AudienceTests {
         }
     }
 
-    /// Somebody does something on a device.
+    /// An operation of a user on a device.
     struct Step: Sendable {
         let device: String
         let role: AppRole
@@ -74,7 +74,7 @@ struct AudienceTests {
     func examples() throws {
         var (sent, missing) = ([String: String](), Set(Event.Kind.allCases.map(\.rawValue) + Self.signals.map(\.rawValue)))
         for heard in Self.cases where !missing.isEmpty {
-            // The kinds that its operation makes are known from the table.
+            // The table gives the kinds that its operation makes.
             let kinds = Set(heard.expected.values.joined().map { String($0.prefix { $0 != " " }) })
             guard !heard.isRefused, !kinds.isDisjoint(with: missing) else { continue }
             let world = try AudienceWorld(type: heard.type)
@@ -83,7 +83,7 @@ struct AudienceTests {
             try world.perform(heard.step.make(world), on: heard.step.device, role: heard.step.role)
             for (kind, frame) in world.frames where missing.remove(kind) != nil { sent[kind] = frame }
         }
-        // What a node of a cluster sends in place of events that it missed, no operation makes.
+        // No operation makes what a node of a cluster sends in place of missed events.
         let world = try AudienceWorld(type: .community)
         try world.perform(EditMessage(channel: "room", message: world.message, text: "y"), on: "bob/1")
         world.forget()
@@ -107,7 +107,7 @@ struct AudienceTests {
     func isComplete() {
         let all = Set(Self.cases.flatMap(\.expected.values).joined())
         let heard = Set(all.filter { !$0.hasSuffix(" signal") }.map { String($0.prefix { $0 != " " }) })
-        // Several changes in one event are made by a node that missed the single ones.
+        // Several changes in one event come from a node that missed the single ones.
         let kinds = Set(Event.Kind.allCases.map(\.rawValue)).subtracting([Event.Kind.changes.rawValue])
         #expect(heard == kinds)
         #expect(all.filter { $0.hasSuffix(" signal") } == Set(Self.signals.map { "\($0) signal" }))

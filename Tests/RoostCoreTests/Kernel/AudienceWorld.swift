@@ -8,15 +8,15 @@ import Testing
 
 @testable import RoostServer
 
-/// A channel `room` with everybody who could hear of something in it, and what reaches each of their devices.
+/// A channel `room` with every kind of possible receiver, and what reaches each of their devices.
 ///
-/// The devices get what the hub's own `Subscriptions` give a server's connections.
+/// The devices receive what the hub's own `Subscriptions` give a server's connections.
 ///
 /// - `ann` owns the channel; `oda` is an operator; `bob` and `cid` are members.
 /// - `ida` is invited by ann and hasn't answered; `fay` was a member and left; `sam` never was one, and accepts no invitation by himself.
 /// - `wes` is one of the app's admins: not a member, and watching on the first of his devices.
 ///
-/// All but cid and fay have two devices. The one that does something gets what the other one gets. Where they differ, as in watching, a row names the device.
+/// All but cid and fay have two devices. The acting device receives the same as the other one. If they differ, as in watching, a row names the device.
 final class AudienceWorld {
     static let devices = [
         "ann/1", "ann/2", "oda/1", "oda/2", "bob/1", "bob/2", "cid/1", "ida/1", "ida/2", "fay/1", "sam/1", "sam/2", "wes/1",
@@ -31,14 +31,14 @@ final class AudienceWorld {
     let core: CoreWorld
     /// A message of bob's.
     let message: MessageID
-    /// What reached each device, in its order.
+    /// What reached each device, in order.
     private(set) var received: [String: [String]] = [:]
-    /// A frame of each kind of event and signal, as it was sent: of several the first by the letters.
+    /// A frame of each kind of event and signal, as it was sent: of several the alphabetically first.
     private(set) var frames: [String: String] = [:]
 
     private var subscriptions = Subscriptions<String>()
     private var watchers: [UserID] = []
-    /// What isn't told yet that isn't stored.
+    /// The signals not yet sent.
     private var board = SignalBoard()
 
     init(type: ChannelType) throws {
@@ -71,7 +71,7 @@ final class AudienceWorld {
 
     private static func user(of device: String) -> UserID { UserID(String(device.prefix { $0 != "/" })) }
 
-    /// Performs an operation on a device, and delivers what it tells. Answers with the code of its refusal.
+    /// Performs an operation on a device, and delivers its notices. Returns the code of its refusal.
     @discardableResult
     func perform(_ operation: any Handled, on device: String, role: AppRole = .user) throws -> RoostError.Code? {
         var code: RoostError.Code?
@@ -85,7 +85,7 @@ final class AudienceWorld {
         return code
     }
 
-    /// Has the board tell what is due, as each node's does.
+    /// Sends the board's due signals, as each node does.
     private func tellSignals(_ notices: [Notice]) throws {
         for notice in notices {
             switch notice {
@@ -151,12 +151,12 @@ final class AudienceWorld {
     }
 
     private func note(_ frame: [UInt8], of kind: String) {
-        // Devices get it in no order.
+        // Devices receive these in any order.
         let text = String(decoding: frame, as: UTF8.self)
         frames[kind] = min(frames[kind] ?? text, text)
     }
 
-    /// Notes a signal. One that says that nobody else types says nothing.
+    /// Records a signal. One that says that nobody else types is left out.
     private func hear(_ frame: SignalFrame, on device: String) {
         for text in ServerFrame.texts(in: frame.bytes) {
             guard let signal = try? JSONDecoder().decode(Signal.self, from: Data(text)) else {
@@ -168,7 +168,7 @@ final class AudienceWorld {
         }
     }
 
-    /// Notes the events in what a device gets. One that lacks messages which others have says so.
+    /// Records the events that a device receives. One that lacks messages which others have is marked.
     private func hear(_ bytes: ByteBuffer, on device: String, of notices: [Notice]) {
         for text in ServerFrame.texts(in: bytes) where text.starts(with: #"{"watching":"#.utf8) {
             guard let event = try? JSONDecoder().decode(EventFrame.self, from: Data(text)).event else {

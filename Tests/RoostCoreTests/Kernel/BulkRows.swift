@@ -2,9 +2,9 @@ import RoostAPI
 import RoostCore
 import RoostTestSupport
 
-/// Rows past the rules, for tests that need more of them than operations make in a bearable time.
+/// Rows inserted without the rules, for tests that need more of them than operations make in a reasonable time.
 enum BulkRows {
-    /// Open channels that nobody is in, made one second after another from the year 2001 on.
+    /// Open channels without members, made one second after another from the year 2001 on.
     static func channels(_ count: Int, in world: CoreWorld) throws {
         try world.execute(
             """
@@ -33,7 +33,7 @@ enum BulkRows {
         try grams("channel", count, in: world)
     }
 
-    /// Members of a channel, one for each second from the year 2001 on, and the users that they are.
+    /// Members of a channel, one for each second from the year 2001 on, and their users.
     static func members(_ count: Int, of channel: ChannelID, in world: CoreWorld) throws {
         try world.execute(
             """
@@ -65,7 +65,7 @@ enum BulkRows {
             """)
     }
 
-    /// Has `Bulk 1` and the names that follow found by the parts that tests look for.
+    /// Makes `Bulk 1` and the names that follow searchable by the parts that tests look for.
     private static func grams(_ kind: String, _ count: Int, in world: CoreWorld) throws {
         for gram in ["'bul'", "'ulk'", "'lk '", "'k ' || SUBSTR('' || i, 1, 1)"] as [SQL] {
             try world.execute(

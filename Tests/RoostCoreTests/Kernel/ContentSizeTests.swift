@@ -5,16 +5,16 @@ import Testing
 
 @testable import RoostCore
 
-/// Pages are bounded by the sizes of their rows. A field that is left out of these would make them larger than they may be.
+/// Pages are bounded by the sizes of their rows. A field missing from these would make them too large.
 @Suite("Sizes of rows")
 struct ContentSizeTests {
-    /// As long as the shortest text that counts. Of shorter ones a row has a few hundred bytes, whatever they hold.
+    /// As long as the shortest text that counts. Shorter ones take a few hundred bytes of a row at most.
     private static let text = "https://example.com/".padding(toLength: Limits.welcomeLength, withPad: "a", startingAt: 0)
 
-    /// Many texts that are short.
+    /// Many short texts.
     private static let texts = (0..<30).map { JSONValue.string("text-\($0)".padding(toLength: 60, withPad: "a", startingAt: 0)) }
 
-    /// What a field may hold that takes a long text, or many short ones.
+    /// Contents for a field that takes a long text, or many short ones.
     private static let contents: [JSONValue] = [
         .string(text), .array([.string(text)]), .array(Array(texts.prefix(Limits.channelTags))), .object(["k": .string(text)]),
         .object(["k": .array(texts)]),
@@ -28,7 +28,7 @@ struct ContentSizeTests {
         return try JSONDecoder().decode(Value.self, from: Data(JSONWriter.bytes(of: JSONValue.object(fields))))
     }
 
-    /// Returns the fields of a row that the request may fill with a long text, and those of them that the row's size leaves out.
+    /// Returns the fields of a row that the request can fill with a long text, and those of them that the row's size leaves out.
     private func longFields<Row: Codable, Request: RoostAPI.Operation>(
         of row: Row, writtenBy request: Request, sizeBytes: (Row) -> Int
     ) throws -> (all: [String], uncounted: [String]) {
@@ -41,7 +41,7 @@ struct ContentSizeTests {
                 guard let given = try? setting(name, of: request, to: content), (try? given.validate()) != nil,
                     let stored = try? setting(name, of: row, to: content)
                 else { continue }
-                // What takes other values may have been read as nothing. Something that was null until then takes a little less.
+                // A field for other values may have been read as nothing. One that was null before takes a little less.
                 guard try JSONWriter.bytes(of: stored).count - writtenBytes >= Self.text.count / 2 else { continue }
                 if !all.contains(name) { all.append(name) }
                 if sizeBytes(stored) - sizeBytes(row) < Self.text.count / 2 { uncounted.append(name) }
@@ -135,7 +135,7 @@ struct ContentSizeTests {
         for (counted, written) in sizes { #expect(counted > written / 10 * 9) }
     }
 
-    @Test("X-01 SB-37 R21 a message has a limit as a whole, by sending, by an edit and by its lists")
+    @Test("X-01 SB-37 R21 a whole message has a limit, on sending, on editing and through its lists")
     func whole() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -161,7 +161,7 @@ struct ContentSizeTests {
         #expect(try world.dump() == before)
     }
 
-    @Test("I18 a page of messages is accompanied by so many users, the senders among them")
+    @Test("I18 the users sent with a page of messages are limited, and include the senders")
     func accompanyingUsers() throws {
         let world = try CoreWorld()
         let senders = (0..<20).map { UserID("sender-\($0)") }

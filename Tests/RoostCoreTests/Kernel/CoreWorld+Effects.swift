@@ -5,7 +5,7 @@ import Testing
 @testable import RoostCore
 
 extension CoreWorld {
-    /// Runs what is due of a kind, as the server does.
+    /// Runs the due effects of a kind, as the server does.
     ///
     /// - Returns: How many effects that were.
     @discardableResult

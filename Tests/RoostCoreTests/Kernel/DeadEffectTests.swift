@@ -13,12 +13,12 @@ import Testing
         try world.database.read { try $0.effectsDue(of: [Self.name], at: world.now, limit: 10).due }
     }
 
-    @Test("Dead effects are listed page by page, the last first, each with its failure's code and nothing that it carries")
+    @Test("Dead effects are listed page by page, newest first, each with its failure's code and without its payload")
     func listing() throws {
         let world = try CoreWorld()
         var expected: [DeadEffect] = []
         for number in 1...5 {
-            // Two that died in one moment have an order, too.
+            // Two that died at the same moment have an order, too.
             if number != 3 { world.advance(milliseconds: 1000) }
             let failure = number == 1 ? "DatabaseFailure" : "unavailable: Of secret things."
             try world.deadEffect("test.dead", key: "\(number)", failure: failure)
@@ -43,7 +43,7 @@ import Testing
         #expect(!json.contains("secret"))
     }
 
-    @Test("A dead effect that is tried again is due at once with all its attempts before it; one that waits stays as it is")
+    @Test("A retried dead effect is due immediately with all its attempts left; a waiting one stays as it is")
     func retrying() throws {
         let world = try CoreWorld()
         try world.deadEffect("test.dead", key: "1")
@@ -54,7 +54,7 @@ import Testing
         #expect(
             [effect.attempts, Int(effect.dueAt.milliseconds)] == [0, Int(world.now.milliseconds)] && effect.payload == "secret")
         #expect(try world.perform(ListDeadEffects(), as: "root", role: .admin).items == [])
-        // A runner that still had it under way when it was given up can't end a newer request.
+        // A runner that was still running it when it was given up can't end a newer request.
         let old = Effect(kind: Self.name, key: "1", payload: "secret", dueAt: world.now, revision: 1, attempts: 12)
         let kind = EffectKind(Self.name) { _, _, _ in }
         #expect(try !world.inContext { try $0.finish(old, as: kind) })
@@ -66,7 +66,7 @@ import Testing
         #expect(try world.dump() == before)
     }
 
-    @Test("Only admins and services see and retry effects; what isn't there or can't be is refused, and nothing changes")
+    @Test("Only admins and services see and retry effects; a missing or invalid one is refused, and nothing changes")
     func refusals() throws {
         let world = try CoreWorld()
         try world.deadEffect("test.dead", key: "1")

@@ -5,11 +5,11 @@ import Testing
 
 @testable import RoostCore
 
-/// Effects as rows: what is asked for with a change, taken, ended once, tried again, and given up.
+/// Effects as rows: requested with a change, taken, ended once, retried, and given up.
 @Suite struct EffectTests {
     private static let name = EffectKind.Name(rawValue: "test.note")
 
-    /// Writes the effect's key and outcome down in a setting.
+    /// Records the effect's key and outcome in a setting.
     private static let kind = EffectKind(name, attemptsMax: 3) { effect, outcome, context in
         try context.transaction.execute("INSERT INTO settings (name, value) VALUES (\("ran." + effect.key), \(outcome))")
     }
@@ -18,7 +18,7 @@ import Testing
         try world.database.read { try $0.effectsDue(of: [Self.name], at: world.now, limit: 10).due }
     }
 
-    @Test("An effect is stored with the operation that asks for it, and one of the same kind and key takes its place")
+    @Test("An effect is stored with the operation that requests it, and one of the same kind and key replaces it")
     func asking() throws {
         let world = try CoreWorld()
         let later = Timestamp(milliseconds: world.now.milliseconds + 5000)
@@ -54,7 +54,7 @@ import Testing
         #expect(try due(world).contains { $0.key == key && $0.payload == payload })
     }
 
-    @Test("An effect ends once; a runner that is late, or took an effect that was requested again, ends nothing")
+    @Test("An effect ends once; a runner that is late, or whose effect was requested again, ends nothing")
     func taking() throws {
         let world = try CoreWorld()
         try world.inContext { try $0.later(Self.name, key: "a", at: $0.now) }
@@ -64,7 +64,7 @@ import Testing
         #expect(taken.attempts == 1)
         #expect(try world.inContext { try $0.take(effect, until: lease) } == nil)
         #expect(try due(world).isEmpty)
-        // The lease is over, and another takes it.
+        // The lease expires, and another runner takes the effect.
         world.now = lease
         let free = try #require(try due(world).first)
         let again = try #require(try world.inContext { try $0.take(free, until: lease) })
@@ -81,7 +81,7 @@ import Testing
         #expect(try due(world).map(\.payload) == ["new"])
     }
 
-    @Test("What fails is tried again after 1, 2, 4 … seconds, and in the end is dead, shown, and asked for anew")
+    @Test("A failed effect is retried after 1, 2, 4 … seconds, and finally is dead, shown, and can be requested again")
     func failing() throws {
         #expect((1...14).map(EffectKind.pauseSeconds) == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3600, 3600])
         let world = try CoreWorld()
@@ -118,7 +118,7 @@ import Testing
         #expect(count == 21)
     }
 
-    @Test("SB-12 idempotency keys are forgotten when their time is over, also those of before, and only they")
+    @Test("SB-12 idempotency keys are forgotten once they expire, also earlier ones, and no others")
     func idempotencyKeys() throws {
         let world = try CoreWorld()
         try world.user("ann")
@@ -149,7 +149,7 @@ import Testing
         world.now = Timestamp(milliseconds: start + day * 3 / 2)
         #expect(try runDue() == 1)
         #expect(try keys() == [])
-        // Another node may have been keeping one meanwhile, so one effect goes on.
+        // Another node may have been storing one meanwhile, so one effect continues.
         #expect(try runDue() == 0)
         #expect(try world.rows("SELECT due_at FROM effects") { $0.int64() } == [start + day * 5 / 2])
     }

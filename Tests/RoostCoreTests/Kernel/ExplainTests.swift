@@ -19,7 +19,7 @@ struct ExplainTests {
         try world.perform(ExplainPermission(channel: "general", permission: permission, user: other), as: user, role: role)
     }
 
-    @Test("AM-48 R33 explain answers with the very refusal that the operation gives, and until when")
+    @Test("AM-48 R33 explain answers with exactly the operation's refusal, and until when")
     func namesTheEnd() throws {
         let world = try makeWorld()
         let until = Timestamp(milliseconds: world.now.milliseconds + 60_000)
@@ -38,7 +38,7 @@ struct ExplainTests {
             found.append(try explain(.messageSend, to: "bob", in: world).refusal)
             refusals.append(try world.refusal(send, as: "bob"))
         }
-        // The third sends, and the message is stored; those after it send the same again, which is answered with what is stored.
+        // The third sends, and the message is stored; later ones send the same again, and are answered with the stored message.
         let expected: [RoostError?] = [
             RoostError(.frozen, "The channel is frozen.", rule: "message.send: not while frozen"),
             RoostError(.channelMuted, "The channel is silenced.", rule: "message.send: not while silenced", until: until),
@@ -52,7 +52,7 @@ struct ExplainTests {
         #expect(try explain(.messageSend, to: "bob", in: world).refusal?.code == .notMember)
     }
 
-    @Test("AM-48 only the app's own people ask about somebody else, and are told the standing of that user's own token")
+    @Test("AM-48 only the app's staff ask about another user, and get the standing of that user's own token")
     func ofAnother() throws {
         let world = try makeWorld()
         let allowed = try explain(.messageSend, to: "root", about: "bob", role: .admin, in: world)
@@ -68,7 +68,7 @@ struct ExplainTests {
         #expect(codes == [.notPermitted, nil, .notPermitted, .notFound])
     }
 
-    @Test("AM-48 of a channel that one may not know of, explain tells nothing")
+    @Test("AM-48 explain reveals nothing about a channel that the caller may not know of")
     func hidden() throws {
         let world = try makeWorld()
         try world.perform(CreateChannel(channel: "closed", type: .group, users: ["bob"]), as: "ann")
@@ -76,13 +76,13 @@ struct ExplainTests {
             try world.refusal(ExplainPermission(channel: ChannelID(channel), permission: .channelRead), as: "eve")
         }
         #expect(codes == [.notFound("channel"), .notFound("channel")])
-        // An admin who asks for a stranger learns just that: the channel isn't there for them.
+        // An admin who asks for a stranger learns exactly that: the channel doesn't exist for them.
         let explained = try world.perform(
             ExplainPermission(channel: "closed", permission: .channelRead, user: "eve"), as: "root", role: .admin)
         #expect(explained == PermissionExplanation(permission: .channelRead, isAllowed: false, refusal: .notFound("channel")))
     }
 
-    @Test("AM-48 an admin isn't told of others in a conversation, which is hidden from admins too", arguments: ["bob", "eve"])
+    @Test("AM-48 an admin learns nothing about others in a conversation, hidden from admins too", arguments: ["bob", "eve"])
     func hiddenFromAdmins(user: String) throws {
         let world = try makeWorld()
         let talk = try world.perform(CreateChannel(type: .conversation, users: ["bob"]), as: "ann").channel.channelId
@@ -92,7 +92,7 @@ struct ExplainTests {
         }
     }
 
-    @Test("AM-48 R33 users who may not read may not change messages either, and explain says so as an edit does")
+    @Test("AM-48 R33 users who may not read may not change messages either, and explain says so like an edit")
     func withoutReading() throws {
         let world = try makeWorld()
         let message = try world.send("mine", to: "general", as: "bob").messageId
@@ -114,7 +114,7 @@ struct ExplainTests {
         #expect(try held(by: "ann") == changes)
     }
 
-    @Test("AM-48 a permission that concerns no channel can't be asked for in one")
+    @Test("AM-48 a permission that doesn't concern channels can't be explained for one")
     func ofNoChannel() throws {
         let world = try makeWorld()
         let asked = Permission.allCases.filter { permission in

@@ -10,7 +10,7 @@ struct IDGeneratorTests {
 
     private func time(_ milliseconds: Int64) -> Timestamp { Timestamp(milliseconds: noon.milliseconds + milliseconds) }
 
-    @Test("ids grow while the clock stands, goes on and goes back", arguments: Seeds.first(5))
+    @Test("ids grow while the clock stands still, advances and goes back", arguments: Seeds.first(5))
     func grows(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var ids = IDGenerator(IDGenerator.Number(7))
@@ -27,14 +27,14 @@ struct IDGeneratorTests {
         }
     }
 
-    @Test("ids stay unique and growing when a millisecond has no more of them")
+    @Test("ids stay unique and growing when a millisecond runs out of them")
     func overflows() {
         var ids = IDGenerator()
         let made = (0..<10_000).map { _ in ids.next(at: noon) }
         #expect(made == Set(made).sorted())
     }
 
-    @Test("ids of two nodes never meet, and are positive to the end of their time")
+    @Test("ids of two nodes never collide, and are positive to the end of their range")
     func nodes() {
         var one = IDGenerator(IDGenerator.Number(1))
         var two = IDGenerator(IDGenerator.Number(2))
@@ -44,7 +44,7 @@ struct IDGeneratorTests {
         #expect(made.allSatisfy { $0.rawValue > 0 })
     }
 
-    @Test("beyond the end of their time, and with any number of ids, none is negative, none comes twice and none goes back")
+    @Test("beyond the end of their range, and with any number of ids, none is negative, repeated or smaller than an earlier one")
     func endOfTime() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -53,7 +53,7 @@ struct IDGeneratorTests {
         let made = (0..<20_000).map { _ in world.ids.next(at: wrong) }
         #expect(made == Set(made).sorted())
         #expect(made.allSatisfy { $0 > before.messageId })
-        // Right again: what is sent from now on can be changed like any other.
+        // With the clock right again, new messages can be changed like any other.
         let after = try world.send("after", to: "general", as: "ann")
         try world.restart()
         let later = try world.send("later", to: "general", as: "ann")
@@ -62,7 +62,7 @@ struct IDGeneratorTests {
         #expect(edited.text == "edited")
     }
 
-    @Test("a database whose ids had become negative goes on with ids that nobody has")
+    @Test("a database whose ids had become negative continues with unused ids")
     func negativeIDs() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -82,7 +82,7 @@ struct IDGeneratorTests {
         #expect(milliseconds == noon.milliseconds)
     }
 
-    @Test("I20 no id is made twice when the clock is set back between two runs")
+    @Test("I20 no id is made twice if the clock is set back between two runs")
     func survivesRestart() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -93,11 +93,11 @@ struct IDGeneratorTests {
         #expect(after.messageId > before.messageId)
     }
 
-    @Test("I20 no id is made twice when ids ran ahead of the clock before a restart")
+    @Test("I20 no id is made twice if ids ran ahead of the clock before a restart")
     func survivesRestartAheadOfTheClock() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
-        // As happens after the clock was set back by an hour: ids count on from the last one, message by message.
+        // As after the clock was set back by an hour: ids continue from the last one, message by message.
         for _ in 0..<10_000 { _ = world.ids.next(at: world.now) }
         let before = try world.send("before", to: "general", as: "ann")
         try world.restart()
@@ -105,7 +105,7 @@ struct IDGeneratorTests {
         #expect(after.messageId > before.messageId)
     }
 
-    @Test("I20 ids that are stored ahead of the clock are left behind by a restart, and stored once a second")
+    @Test("I20 a restart skips the ids stored ahead of the clock, which are stored once a second")
     func reserves() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -121,7 +121,7 @@ struct IDGeneratorTests {
         last = try world.send("hello", to: "general", as: "ann").messageId
         #expect(try stored() != first)
 
-        // Without a time in between, as after a crash: ids go on behind those that may have been made, a second ahead and no further.
+        // Without time in between, as after a crash: ids continue after those that may have been made, a second ahead and no further.
         for _ in 0..<20 {
             try world.restart()
             let next = try world.send("again", to: "general", as: "ann").messageId
@@ -144,7 +144,7 @@ struct IDGeneratorTests {
     }
 
     @Test(
-        "AM-13 a channel id that the server makes ends in 60 bits that nobody knows beforehand",
+        "AM-13 a channel id that the server makes ends in 60 unpredictable bits",
         arguments: [0, 31, 1 << 59, .max] as [UInt64])
     func channelIDsEndInRandomBits(bits: UInt64) {
         var (ids, known) = (IDGenerator(IDGenerator.Number(7), randomBits: { bits }), IDGenerator(IDGenerator.Number(7)))

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Limits of the operations")
 struct LimitTests {
-    /// One field of one operation, and the largest size that it may have.
+    /// One field of one operation, and its largest allowed size.
     struct LimitedField: CustomTestStringConvertible, Sendable {
         let field: String
         let limit: Int
@@ -21,7 +21,7 @@ struct LimitTests {
 
     static func text(_ count: Int) -> String { String(repeating: "x", count: count) }
     static func tags(_ count: Int) -> [String] { (0..<count).map { "tag\($0)" } }
-    /// An object whose JSON takes so many bytes.
+    /// An object whose JSON takes this many bytes.
     private static func object(bytes: Int) -> JSONValue { ["k": .string(text(bytes - 8))] }
     private static func object(levels: Int) -> JSONValue {
         var value: JSONValue = 1
@@ -143,7 +143,7 @@ struct LimitTests {
         },
     ]
 
-    @Test("X-01 each field is taken at its limit, and refused one over it with nothing changed", arguments: cases)
+    @Test("X-01 each field is accepted at its limit, and refused one over it with nothing changed", arguments: cases)
     func atTheLimitAndOneOver(field: LimitedField) throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -158,7 +158,7 @@ struct LimitTests {
         #expect([over?.code, over?.limit, unchanged, fitting] as [AnyHashable?] == expected)
     }
 
-    @Test("AM-01 a channel has room for its type's most members, and no more")
+    @Test("AM-01 a channel has room for exactly its type's most members")
     func membersPerChannel() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -170,7 +170,7 @@ struct LimitTests {
         #expect(codes == [nil, .memberLimit])
     }
 
-    /// Makes a user the member of so many channels.
+    /// Makes a user a member of this many channels.
     private func fill(_ world: CoreWorld, _ user: UserID, channels count: Int) throws {
         for number in 1...count {
             let id = ChannelID("full-\(number)")
@@ -205,7 +205,7 @@ struct LimitTests {
         #expect(codes == [nil, .channelLimit, .channelLimit, .channelLimit, nil])
     }
 
-    @Test("X-20 a deleted channel, which nobody can leave, takes no room among a user's channels")
+    @Test("X-20 a deleted channel, which can't be left, doesn't count towards a user's channels")
     func deletedChannelsTakeNoRoom() throws {
         let world = try CoreWorld()
         for channel in ["old", "new"] as [ChannelID] { try world.channel(channel, owner: "ann") }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RoostCore
 
-/// Keys by which a repeated call does nothing again.
+/// Keys that make a repeated call a no-op.
 @Suite("Idempotency keys") struct OperationKeyTests {
     private func world() throws -> CoreWorld {
         let world = try CoreWorld()
@@ -23,7 +23,7 @@ import Testing
         return nil
     }
 
-    /// Runs the effects that delete keys and are due, and returns how many there were.
+    /// Runs the due effects that delete keys, and returns how many there were.
     private func runDue(_ world: CoreWorld) throws -> Int {
         let due = try world.database.read { try $0.effectsDue(of: [.expireIdempotencyKeys], at: world.now, limit: 10).due }
         for effect in due { #expect(try world.inContext { try $0.finish(effect, as: .expireIdempotencyKeys) }) }
@@ -34,7 +34,7 @@ import Testing
         try world.perform(GetChannel(channel: "general"), as: "ann").membership?.hiddenState
     }
 
-    @Test("SB-12 a repeated call undoes nothing that was done since, and says nothing but that it was done")
+    @Test("SB-12 a repeated call undoes no later change, and answers only that it was done")
     func repeated() throws {
         let world = try world()
         let (key, hide) = (key(world), HideChannel(channel: "general"))
@@ -44,11 +44,11 @@ import Testing
         #expect(try world.perform(hide, key: key, as: "ann") == nil)
         #expect(try world.dump() == before)
         #expect(try hidden(world) == .unhidden)
-        // Another user's key of the same text is another key.
+        // Another user's key with the same text is a different key.
         #expect(try world.perform(hide, key: key, as: "bob") != nil)
     }
 
-    @Test("SB-12 a call that was done is still done when its right has ended")
+    @Test("SB-12 a call that was done still counts as done when its right has ended")
     func endedRight() throws {
         let world = try world()
         let (key, leave) = (key(world), LeaveChannel(channel: "general"))
@@ -57,7 +57,7 @@ import Testing
         #expect(try world.perform(leave, key: key, as: "bob") == nil)
     }
 
-    @Test("SB-12 a key of another call, too old a key and one from the future are refused and change nothing")
+    @Test("SB-12 another call's key, an expired key and one from the future are refused and change nothing")
     func refused() throws {
         let world = try world()
         let hide = HideChannel(channel: "general")
@@ -81,7 +81,7 @@ import Testing
         #expect(try world.dump() == before)
     }
 
-    @Test("SB-12 SB-37 a call is known again in whatever order its lists of texts lie in memory")
+    @Test("SB-12 SB-37 a repeated call is recognised whatever the order of its lists of texts in memory")
     func dictionaries() throws {
         let world = try world()
         let sent = try world.send("hi", to: "general", as: "ann")
@@ -109,7 +109,7 @@ import Testing
         #expect(try world.perform(edit, key: key, as: "bob") != nil)
     }
 
-    @Test("SB-12 keys are forgotten when they have expired, and are then refused")
+    @Test("SB-12 keys are forgotten once they have expired, and are then refused")
     func expiry() throws {
         let world = try world()
         let key = key(world)
@@ -117,21 +117,21 @@ import Testing
         world.advance(milliseconds: Int64(Limits.idempotencyKeyHours) * 3_600_000)
         let due = try world.database.read { try $0.effectsDue(of: [.expireIdempotencyKeys], at: world.now, limit: 10).due }
         #expect(due.count == 1)
-        // It stands for all keys, and so is tried for ever.
+        // It covers all keys, and so is retried without limit.
         #expect(EffectKind.expireIdempotencyKeys.attemptsMax == .max)
         for effect in due { #expect(try world.inContext { try $0.finish(effect, as: .expireIdempotencyKeys) }) }
         #expect(try world.rows("SELECT COUNT(*) FROM operation_keys") { $0.int() } == [0])
         #expect(try code { _ = try world.perform(HideChannel(channel: "general"), key: key, as: "ann") } == .keyExpired)
     }
 
-    @Test("SB-12 a key that another node keeps while the last one is forgotten is forgotten in time too")
+    @Test("SB-12 a key stored by another node while the last one is forgotten is forgotten in time too")
     func keptMeanwhile() throws {
         let world = try world()
         let lifetime = Int64(Limits.idempotencyKeyHours) * 3_600_000
         _ = try world.perform(HideChannel(channel: "general"), key: key(world), as: "ann")
         world.advance(milliseconds: lifetime)
         #expect(try runDue(world) == 1)
-        // Its transaction found the effect waiting, and commits after the run, which didn't see the key.
+        // Its transaction found the effect pending, and commits after the run, which didn't see the key.
         try world.execute(
             """
             INSERT INTO operation_keys (user_id, operation_key, request, made_at) VALUES ('ann', 'meanwhile', '', \(world.now))
@@ -142,7 +142,7 @@ import Testing
     }
 
     @Test(
-        "SB-12 keys are forgotten in time after the clock was ahead for a while, and one that was made long ago within a minute",
+        "SB-12 keys are forgotten in time after the clock was fast for a while, and one made long ago within a minute",
         .enabled(if: TestDatabase.Engine.chosen == .sqlite))
     func clockThatWasAhead() throws {
         let world = try world()
@@ -156,7 +156,7 @@ import Testing
         world.advance(milliseconds: lifetime)
         #expect(try runDue(world) == 1)
         #expect(try world.rows("SELECT COUNT(*) FROM operation_keys") { $0.int() } == [0])
-        // Keys that have hardly any time left don't have each call followed by a run.
+        // Keys with hardly any time left don't cause a run after each call.
         _ = try world.perform(HideChannel(channel: "general"), key: key(world, 3, madeAfter: 1 - lifetime), as: "ann")
         world.advance(milliseconds: 1)
         #expect(try runDue(world) == 0)
@@ -165,7 +165,7 @@ import Testing
         #expect(try world.rows("SELECT COUNT(*) FROM operation_keys") { $0.int() } == [0])
     }
 
-    @Test("A user has so many keys at a time; the app's backend any number")
+    @Test("A user's keys are limited at a time; the app's backend's aren't")
     func count() throws {
         let world = try world()
         let count = Limits.idempotencyKeysPerUser
@@ -179,7 +179,7 @@ import Testing
         #expect(try code { _ = try world.perform(hide, key: key(world), as: "ann") } == .limitExceeded)
         let update = UpdateChannel(channel: "general", displayName: "G")
         #expect(try world.perform(update, key: key(world), as: "ann", role: .admin) != nil)
-        // Those that have expired don't count any more, also before they are deleted.
+        // Expired keys no longer count, even before they are deleted.
         world.advance(milliseconds: Int64(Limits.idempotencyKeyHours) * 3_600_000)
         #expect(try world.perform(hide, key: key(world), as: "ann") != nil)
     }

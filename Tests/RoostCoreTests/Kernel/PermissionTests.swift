@@ -72,12 +72,12 @@ struct PermissionTests {
         #expect(found == [refused.code.rawValue, refused.rule])
     }
 
-    @Test("R33 every operation has a behaviour and a permission of the table")
+    @Test("R33 every operation has a behaviour and a permission from the table")
     func tableIsComplete() {
         #expect(OperationTable.handled.map { $0.name } == Operations.all.map { $0.name })
     }
 
-    @Test("SB-58 editing someone else's message is refused for whose it is")
+    @Test("SB-58 editing someone else's message is refused because of its sender")
     func someoneElses() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob", "cid"])
@@ -94,7 +94,7 @@ struct PermissionTests {
         #expect(found == expected)
     }
 
-    @Test("SB-59 of several messages to delete, every refusal because of one says which it is")
+    @Test("SB-59 deleting several messages, every refusal because of one says which it is")
     func someoneElsesAmongOthers() throws {
         let world = try CoreWorld()
         try world.user("bob")
@@ -104,7 +104,7 @@ struct PermissionTests {
         #expect(refusal?.code == .kindForbids && refusal?.field == "messages[1]")
     }
 
-    @Test("SB-59 R23 where nobody may read, deleting several messages is refused for the channel, and names none of them")
+    @Test("SB-59 R23 if nobody may read, deleting several messages is refused for the channel, and names none of them")
     func nobodyReads() throws {
         let world = try CoreWorld()
         try world.channel("room", owner: "ann", members: ["bob"])
@@ -158,7 +158,7 @@ struct PermissionTests {
             ["changed"], ["not_permitted"], ["changed"],
         ]
         #expect(found == expected)
-        // The app's moderators undo operators, and nobody above these.
+        // The app's moderators may remove operators, but nobody above these.
         let byModerator = try [
             outcomes(SetMemberRole(channel: "general", users: ["ann", "ole"], role: .member), by: "mod", role: .moderator),
             outcomes(RemoveMembers(channel: "general", users: ["ann", "gus"]), by: "mod", role: .moderator),

@@ -3,7 +3,7 @@ import RoostCore
 import RoostTestSupport
 import Testing
 
-/// Changes of a channel's policy: nobody gives what they don't hold, or takes from a role at or above their own.
+/// Changes of a channel's policy: nobody grants a permission that they don't hold, or takes one from a role at or above their own.
 @Suite("Giving by a policy")
 struct PolicyGivingTests {
     typealias Audience = ChannelPolicy.Audience
@@ -26,7 +26,7 @@ struct PolicyGivingTests {
         var isMember: Bool { rank != nil }
     }
 
-    /// What two roles of the app's own grant.
+    /// The grants of two of the app's own roles.
     static let guideGrants: Set<Permission> = [.channelUpdate, .channelUpdatePolicy, .memberRemove, .messageSend, .historyRead]
     static let deputyGrants = Set(Permission.grantable)
 
@@ -59,7 +59,7 @@ struct PolicyGivingTests {
         case .membersOnly: holders = members
         case .operators:
             holders = [.moderator, .admin]
-            // A role can't grant joining: whoever has one is a member.
+            // A role can't grant joining: its holder is a member already.
             if permission != .memberJoin { holders.formUnion([.operator, .owner]) }
             if guideGrants.contains(permission) { holders.insert(.guide) }
             if deputyGrants.contains(permission) { holders.insert(.deputy) }
@@ -68,7 +68,7 @@ struct PolicyGivingTests {
         case .nobody: holders = []
         }
         if permission == .channelRead || permission == .memberList { holders.formUnion(members) }
-        // Giving up a membership that isn't there changes nothing.
+        // Leaving without being a member changes nothing.
         if permission == .memberLeave, audience == .members || audience == .membersOnly {
             holders.formUnion([.stranger, .moderator, .admin])
         }
@@ -107,7 +107,7 @@ struct PolicyGivingTests {
         .create, .updatePolicy, .usersAtCreation, .invitationAudience, .distinct, .allowsEphemeral,
     ]
 
-    @Test("R03 every rule of a policy that a channel decides, and that is an audience, is a field of these tests")
+    @Test("R03 every audience that a channel's policy decides is a field of these tests")
     func everyRule() {
         let decidedByType = PolicyName.allCases.filter { $0.knob.isDecidedByType }
         #expect(Set(decidedByType) == Self.ofTypes)
@@ -121,7 +121,7 @@ struct PolicyGivingTests {
     private static let starts: [Audience] = [.everyone, .members, .operators, .nobody]
     private static let callers: [Subject] = [.member, .guide, .operator, .deputy, .owner, .moderator, .admin]
 
-    @Test("R03 R33 AM-48 changing a field of a channel's policy needs what it gives, and a rank above those who lose it")
+    @Test("R03 R33 AM-48 changing a field of a channel's policy needs the permissions given, and a rank above those who lose them")
     func updates() throws {
         let world = try Self.world()
         var wrong: [String] = []
@@ -132,13 +132,13 @@ struct PolicyGivingTests {
                 reset.policy?[keyPath: field.path] = start
                 try world.perform(reset, as: "root", role: .admin)
                 for target in Audience.allCases {
-                    // Nobody takes that back: only a type could.
+                    // This can't be undone: only a type could.
                     if field.name == "update", target == .nobody { continue }
                     var update = UpdateChannel(channel: "room")
                     update.policy = PolicyChanges()
                     update.policy?[keyPath: field.path] = target
                     for caller in Self.callers {
-                        // Whether somebody may update at all is another question than which policy they may set.
+                        // Whether a user may update at all is tested separately from the policy that they may set.
                         if field.name == "update", !Self.holders(of: .channelUpdate, start).contains(caller) { continue }
                         let (user, role) = Self.identity(of: caller)
                         let code = try world.code(update, as: user, role: role)
@@ -156,7 +156,7 @@ struct PolicyGivingTests {
         #expect(wrong.count == 0, "\(wrong.prefix(30).joined(separator: "\n"))")
     }
 
-    @Test("R03 SB-09 a channel is created with another policy than its type's by what its owner could change")
+    @Test("R03 SB-09 a channel may be created with a policy other than its type's if its owner could change it")
     func creation() throws {
         let world = try Self.world()
         var wrong: [String] = []
@@ -179,7 +179,7 @@ struct PolicyGivingTests {
         #expect(wrong.count == 0, "\(wrong.prefix(30).joined(separator: "\n"))")
     }
 
-    @Test("SB-03 whether a channel is public is the operators' and owner's; channel.update alone doesn't change it, nor the policy")
+    @Test("SB-03 operators and the owner set whether a channel is public; channel.update alone changes neither that nor the policy")
     func publicity() throws {
         let world = try Self.world()
         try world.perform(PutRole(role: "guide", rank: 10, permissions: [.channelUpdate]), as: "root", role: .admin)
@@ -200,13 +200,13 @@ struct PolicyGivingTests {
         #expect(refusal?.rule == "channel.updatePolicy needs a role that grants it")
     }
 
-    @Test("R33 nobody gives a role that grants more than their own, and the app's moderators give no ownership")
+    @Test("R33 nobody gives a role that grants more than their own, and the app's moderators can't give ownership")
     func roles() throws {
         let world = try Self.world()
         func code(_ role: ChannelRole, by user: UserID, _ appRole: AppRole = .user) throws -> RoostError.Code? {
             try world.code(SetMemberRole(channel: "room", users: ["member"], role: role), as: user, role: appRole)
         }
-        // The guide's role stands below an operator's, and grants what theirs doesn't.
+        // The guide's role ranks below an operator's, and grants what theirs doesn't.
         #expect(try code("guide", by: "operator") == .notPermitted)
         #expect(try code(.owner, by: "moderator", .moderator) == .notPermitted)
         #expect(try code(.owner, by: "deputy") == .notPermitted)
@@ -215,7 +215,7 @@ struct PolicyGivingTests {
         #expect(try code("guide", by: "deputy") == nil)
     }
 
-    /// As the type community has it.
+    /// The audience in the type community.
     private static func usual(_ field: String) -> Audience {
         switch field {
         case "discovery", "join": .everyone

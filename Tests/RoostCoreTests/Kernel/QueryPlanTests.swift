@@ -8,7 +8,7 @@ import Testing
 @Suite("Query plans")
 struct QueryPlanTests {
     @Test(
-        "NF-04 AM-01 R09 R15 R16 no query of channels or members goes through a whole table or passes rows without bound, whatever its filters"
+        "NF-04 AM-01 R09 R15 R16 no query of channels or members scans a whole table or passes unlimited rows, whatever its filters"
     )
     func bounded() throws {
         let world = try Self.largeWorld()
@@ -17,7 +17,7 @@ struct QueryPlanTests {
             for (operation, role) in Self.operations {
                 let recorder = Recorder(transaction)
                 try recorder.run(operation, as: "ann", role: role, now: world.now)
-                // 5,000 rows are passed in stretches of up to 1,000 from each of several lists; candidates are counted before.
+                // 5,000 rows are passed in steps of up to 1,000 from each of several lists; candidates are counted first.
                 #expect(recorder.rowCount < 12_000, "\(operation)")
                 for statement in recorder.statements where explained.insert(statement.text).inserted {
                     #expect(try plan(of: statement, in: transaction).filter(isScan) == [], "\(operation): \(statement.text)")
@@ -28,7 +28,7 @@ struct QueryPlanTests {
     }
 
     @Test(
-        "NF-04 AM-34 connecting, lists and totals find a user's channels without passing those that are deleted",
+        "NF-04 AM-34 connecting, lists and totals find a user's channels without passing deleted ones",
         .enabled(if: TestDatabase.Engine.chosen == .sqlite))
     func deletedArePassedBy() throws {
         let world = try CoreWorld()
@@ -48,7 +48,7 @@ struct QueryPlanTests {
                 let steps = try plan(of: statement, in: transaction)
                 #expect(steps.contains { $0.contains(part) }, "\(statement.text): \(steps)")
             }
-            // Those that a client has are looked up each by its key.
+            // A client's own channels are each looked up by key.
             let named = recorder.statements.filter { $0.text.contains("FROM channel_heads h") && $0.text.contains("m.user_id = ") }
             #expect(named.count == 1)
             for statement in named {
@@ -137,7 +137,7 @@ struct QueryPlanTests {
         }
     }
 
-    /// Whether a step of a plan goes through all rows of a table or of an index of it.
+    /// Whether a step of a plan scans all rows of a table or of an index of it.
     ///
     /// The result of a subquery isn't a table (`w`, `counted`, `present`); a first page begins at the end of an index and is ended by its
     /// `LIMIT`.
@@ -158,7 +158,7 @@ struct QueryPlanTests {
     }
 }
 
-/// A transaction that keeps what it was asked, and counts the rows of the answers.
+/// A transaction that records its statements, and counts the rows of the answers.
 private final class Recorder: Transaction {
     private let transaction: any Transaction
     private(set) var statements: [SQL] = []

@@ -3,8 +3,8 @@ import RoostCore
 import RoostTestSupport
 import Testing
 
-/// What may be asked for again without harm: the second time answers, writes nothing and tells nobody (I22).
-@Suite("Operations that are repeated")
+/// Calls that may be repeated without harm: the second one answers, writes nothing and sends nothing (I22).
+@Suite("Repeated operations")
 struct RepeatTests {
     struct RepeatedOperation: CustomTestStringConvertible, Sendable {
         let what: String
@@ -40,15 +40,15 @@ struct RepeatTests {
 
     private static let generalCases: [RepeatedOperation] = [
         RepeatedOperation("AM-26 joining twice", "eve") { _ in JoinChannel(channel: "general") },
-        RepeatedOperation("AM-26 joining one's own channel", "ann") { _ in JoinChannel(channel: "general") },
+        RepeatedOperation("AM-26 joining the user's own channel", "ann") { _ in JoinChannel(channel: "general") },
         RepeatedOperation("AM-41 leaving twice", "bob") { _ in LeaveChannel(channel: "general") },
-        RepeatedOperation("AM-41 leaving what one isn't a member of", "eve") { _ in LeaveChannel(channel: "general") },
+        RepeatedOperation("AM-41 leaving without being a member", "eve") { _ in LeaveChannel(channel: "general") },
         RepeatedOperation("AM-34 deleting a channel twice", "ann") { _ in DeleteChannel(channel: "general") },
-        RepeatedOperation("AM-37 updating a channel to what it is", "ann") { _ in
+        RepeatedOperation("AM-37 updating a channel to the same values", "ann") { _ in
             UpdateChannel(channel: "general", displayName: "General", tags: ["a"], metadata: ["k": [1, 2.5, .null]])
         },
         RepeatedOperation("AM-37 updating nothing of a channel", "ann") { _ in UpdateChannel(channel: "general") },
-        RepeatedOperation("I22 updating a profile to what it is", "ann") { _ in UpdateMe(displayName: "Ann", metadata: ["k": "v"])
+        RepeatedOperation("I22 setting a profile to what it is", "ann") { _ in UpdateMe(displayName: "Ann", metadata: ["k": "v"])
         },
         RepeatedOperation("I22 updating nothing of a profile", "ann") { _ in UpdateMe() },
         RepeatedOperation("I22 creating a user that exists", "root") { _ in UpsertUser(user: "bob") },
@@ -60,15 +60,15 @@ struct RepeatTests {
         RepeatedOperation("I22 revoking a token twice", "root") { _ in
             RevokeToken(tokenId: "stolen", expiresAt: Timestamp(milliseconds: 1_772_368_300_000))
         },
-        RepeatedOperation("trying an effect again twice", "root") { _ in RetryEffect(kind: "test.dead", key: "1") },
-        RepeatedOperation("D-29 muting a channel for ever twice", "bob") { _ in MuteNotifications(channel: "general") },
-        RepeatedOperation("D-29 ending what is no muting", "bob") { _ in UnmuteNotifications(channel: "general") },
+        RepeatedOperation("retrying an effect twice", "root") { _ in RetryEffect(kind: "test.dead", key: "1") },
+        RepeatedOperation("D-29 muting a channel without limit twice", "bob") { _ in MuteNotifications(channel: "general") },
+        RepeatedOperation("D-29 unmuting an unmuted channel", "bob") { _ in UnmuteNotifications(channel: "general") },
         RepeatedOperation("I22 keeping a draft twice", "bob") { _ in SetDraft(channel: "general", text: "x", metadata: ["a": 1]) },
         RepeatedOperation("I22 removing a draft twice", "bob") { _ in SetDraft(channel: "general", text: "") },
         RepeatedOperation("I4 sending twice", "bob") { _ in
             SendMessage(channel: "general", clientId: "once", text: "x", metadata: ["a": 1], tags: ["t"])
         },
-        RepeatedOperation("SB-58 editing a message to what it is", "bob") { id in
+        RepeatedOperation("SB-58 editing a message to the same text", "bob") { id in
             EditMessage(channel: "general", message: id, text: "changed", data: "d", metadata: ["a": 1], tags: ["t"])
         },
         RepeatedOperation("SB-58 editing nothing of a message", "bob") { id in EditMessage(channel: "general", message: id) },
@@ -101,7 +101,7 @@ struct RepeatTests {
         RepeatedOperation("SB-21 freezing a channel twice", "ann") { _ in FreezeChannel(channel: "general") },
         RepeatedOperation("SB-21 unfreezing a channel twice", "ann") { _ in UnfreezeChannel(channel: "general") }
             .after { world, _ in try world.perform(FreezeChannel(channel: "general"), as: "ann") },
-        RepeatedOperation("AM-07 silencing a channel for ever twice", "ann") { _ in SilenceChannel(channel: "general") },
+        RepeatedOperation("AM-07 silencing a channel without limit twice", "ann") { _ in SilenceChannel(channel: "general") },
         RepeatedOperation("AM-07 ending a silence twice", "ann") { _ in UnsilenceChannel(channel: "general") }
             .after { world, _ in try world.perform(SilenceChannel(channel: "general"), as: "ann") },
         RepeatedOperation("AM-08 setting a rate limit twice", "ann") { _ in
@@ -156,19 +156,19 @@ struct RepeatTests {
         RepeatedOperation("SB-59 R23 deleting a message for oneself twice", "ann") { id in
             DeleteMessagesForMe(channel: "general", messages: [id])
         },
-        RepeatedOperation("SB-59 R24 bringing a message back twice", "bob") { id in
+        RepeatedOperation("SB-59 R24 restoring a message twice", "bob") { id in
             UndeleteMessage(channel: "general", message: id)
         }.after { world, id in try world.perform(DeleteMessage(channel: "general", message: id), as: "bob") },
         RepeatedOperation("AM-45 marking as unread twice", "ann") { _ in MarkUnread(channel: "general", seq: 1) }
             .after { world, _ in try world.perform(MarkRead(channel: "general"), as: "ann") },
-        RepeatedOperation("X-33 telling what has arrived twice", "ann") { _ in MarkDelivered(channel: "general", seq: 2) }
+        RepeatedOperation("X-33 marking as delivered twice", "ann") { _ in MarkDelivered(channel: "general", seq: 2) }
             .after { world, _ in
                 let change = UpdateChannel(channel: "general", policy: PolicyChanges(deliveryEvents: true))
                 try world.perform(change, as: "ann")
             },
     ]
 
-    /// The operations that aren't among the cases, and why.
+    /// The operations left out of the cases, and why.
     private static let exceptions: [String: String] = [
         SignOutDevice.name: "the device is gone by then: it is refused",
         DeclineInvitation.name: "the invitation is answered by then: it is refused",
@@ -200,13 +200,13 @@ struct RepeatTests {
         var second: AnyHashable?
         let notices = try world.notices { second = try perform(repeated.make(message), in: world, as: repeated.user) }
         #expect((second == first) != repeated.isAnsweredAnew)
-        // Reading is ended once more, where it has ended.
+        // Marking as unread again ends reading again.
         let others = notices.filter { if case .markedUnread("ann", "general", at: _) = $0 { false } else { true } }
         #expect(others == [])
         #expect(try world.dump() == before)
     }
 
-    @Test("I22 what can be done only once is refused the second time, and changes nothing then")
+    @Test("I22 an operation possible only once is refused the second time, and changes nothing then")
     func onlyOnce() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -229,7 +229,7 @@ struct RepeatTests {
         }
     }
 
-    @Test("I22 every operation that changes something is repeated, or can't be for a reason")
+    @Test("I22 every operation that changes something is repeated here, or left out for a reason")
     func isComplete() {
         let repeated = Set(Self.cases.map { type(of: $0.make(MessageID(rawValue: 1))).name })
         let changing = Set(Operations.all.filter { !$0.isReadOnly }.map { $0.name })

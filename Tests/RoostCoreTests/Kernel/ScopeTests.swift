@@ -3,7 +3,7 @@ import RoostCore
 import RoostTestSupport
 import Testing
 
-/// An operation moves the streams of its scope and no others.
+/// An operation advances only the streams of its scope.
 @Suite("Scopes")
 struct ScopeTests {
     struct ScopeViolation: CustomTestStringConvertible, Sendable {
@@ -37,7 +37,7 @@ struct ScopeTests {
     }
 
     @Test(
-        "An operation that moves a stream outside of its scope fails, which is no refusal, and nothing of it is stored",
+        "An operation that advances a stream outside its scope fails, which isn't a refusal, and stores nothing",
         arguments: cases)
     func outside(_ given: ScopeViolation) throws {
         let world = try world()
@@ -51,7 +51,7 @@ struct ScopeTests {
         try world.send("on it goes", to: "general", as: "ann")
     }
 
-    @Test("all others wait for who changes access or rules, and for nobody who may not")
+    @Test("all operations wait for one that changes access or rules, unless its caller may not")
     func exclusive() {
         let operations: [any Handled] = [
             DeactivateUser(user: "bob"), ReactivateUser(user: "bob"), RevokeUserTokens(user: "bob"), RevokeToken(tokenId: "1"),
@@ -64,7 +64,7 @@ struct ScopeTests {
         }
     }
 
-    @Test("The same operations are done within a scope that names what they move, or says that they find it")
+    @Test("The same operations succeed within a scope that names the streams they advance, or says that they find them")
     func inside() throws {
         let world = try world()
         try world.perform(Misplaced(.send, in: "general", channels: ["general"]), as: "ann")
@@ -72,12 +72,12 @@ struct ScopeTests {
         try world.perform(Misplaced(.add, in: "general", channels: ["general"], users: ["bob"]), as: "ann")
         // The invitation's sender is found in its row.
         try world.perform(DeleteChannel(channel: "general"), as: "ann")
-        // Nothing names the id that the server makes.
+        // The call doesn't name the id that the server makes.
         let made = try world.perform(CreateChannel(displayName: "made"), as: "ann").channel.channelId
         #expect(try world.perform(GetChannel(channel: made), as: "ann").channel.displayName == "made")
     }
 
-    @Test("What runs without a scope, as a read does, moves nothing")
+    @Test("Without a scope, as in a read, nothing can advance a stream")
     func nothing() throws {
         let world = try world()
         let before = try world.dump()

@@ -34,7 +34,7 @@ import Testing
         #expect(different.isEmpty)
     }
 
-    @Test("a long skeleton is held by its fingerprint, which is no other text's key")
+    @Test("a long skeleton is stored as its fingerprint, which is no other text's key")
     func long() {
         let name = String(repeating: "\u{FDFA}", count: 128)
         #expect(Skeleton.of(name).utf8.count > 3000 && Skeleton.key(of: name).utf8.count == 64)

@@ -5,11 +5,11 @@ import Testing
 
 @testable import RoostCore
 
-/// JSON in columns is read and written without `Codable` where it is plain. Databases have what earlier versions wrote with it.
+/// Plain JSON in columns is read and written without `Codable`. Databases have JSON that earlier versions wrote with it.
 @Suite("Stored JSON")
 struct StoredJSONTests {
     @Test(
-        "metadata are read as Foundation reads them, however they were written, and come back as they were",
+        "metadata are read as Foundation reads them, however they were written, and are returned unchanged",
         arguments: [
             #"{"a":1,"b":[true,null,"x"]}"#, #"{ "a" : -1.5e3 }"#, #"{"a":9223372036854775807,"b":9223372036854775808}"#,
             #"{"a":"\u00e9\n\ud83d\ude00 \/ \\ \""}"#, #"{"a":{"b":{"c":[{},[]]}},"":""}"#, "{}", "[]",
@@ -26,7 +26,7 @@ struct StoredJSONTests {
     }
 
     @Test(
-        "what isn't JSON is read as Foundation reads it: not at all",
+        "invalid JSON is refused, as by Foundation",
         arguments: [
             "-", "01", "1e400", "1.", ".5", "1e", "1e+", "+1", "--1", "0x1", "1 2", "nul", #""\u12""#, #""\ud834""#,
             #""\ud834\u0041""#, #""\udd1e""#, #""\x""#,
@@ -37,7 +37,7 @@ struct StoredJSONTests {
         }
     }
 
-    @Test("I18 whatever metadata hold, none of what the server has stored is left to Foundation, which takes ten times as long")
+    @Test("I18 whatever metadata contain, no stored JSON is left to Foundation, which takes ten times as long")
     func isReadPlainly() throws {
         var random = SeededGenerator(seed: 11)
         let texts = ["", "a", "\u{0}\u{1F}\u{7F}\"\\/\n", "é 🐦 日本", "\u{1D11E}\u{FFFD}"]
@@ -58,7 +58,7 @@ struct StoredJSONTests {
             }
         }
         for _ in 0..<3000 {
-            // As it comes from a client: a whole number stays one, however it was written.
+            // As received from a client: a whole number stays one, however it was written.
             let stored = try JSONDecoder().decode(JSONValue.self, from: Data(JSONWriter.bytes(of: value(6))))
             var json = PlainJSON(try JSONWriter.bytes(of: stored))
             let read = json.value(depthMax: Limits.metadataDepth)
@@ -83,7 +83,7 @@ struct StoredJSONTests {
         }
     }
 
-    @Test("what isn't JSON, or not of this kind, is damage; a number that JSON doesn't have isn't written")
+    @Test("invalid JSON, or JSON of another kind, is damage; a number that JSON doesn't have isn't written")
     func damage() {
         for text in ["", "[1", #"["a"]x"#, #"["a",1]"#, "null", "{}"] {
             #expect(throws: DamagedDatabase.self) { try StoredJSON.decode(text, plainly: String.readList) }

@@ -66,7 +66,7 @@ struct WireNameTests {
         ),
     ]
 
-    /// Permissions that operations require besides their own, depending on what is asked for.
+    /// Permissions that operations require besides their own, depending on the call.
     private static let further = [
         "channel.create channel.read", "channel.update channel.setPublic", "channel.update channel.updatePolicy",
         "channel.query channel.read", "member.list member.listMuted", "member.list member.listBanned",
@@ -83,13 +83,13 @@ struct WireNameTests {
     /// Each operation with each of its permissions.
     private static let required = Set(Operations.all.map { "\($0.name) \($0.permission.rawValue)" } + further)
 
-    /// Each operation with each of its events, from the table of audiences, whose test makes them happen.
+    /// Each operation with each of its events, from the table of audiences, whose test produces them.
     private static func announced() throws -> Set<String> {
         let world = try AudienceWorld(type: .community)
         var pairs: Set<String> = []
         for heard in AudienceTests.cases {
             let operation = type(of: heard.step.make(world)).name
-            // A signal is named for what it says, whichever operation has moved it.
+            // A signal is named for its contents, whichever operation caused it.
             for event in heard.expected.values.joined() where !event.hasSuffix(" signal") {
                 pairs.insert("\(operation) \(firstWord(of: event))")
             }
@@ -99,7 +99,7 @@ struct WireNameTests {
 
     private static func firstWord(of text: String) -> String { String(text.prefix { $0 != " " }) }
 
-    @Test("An operation, each of its permissions and each of its events have one noun, but for the exceptions that are listed")
+    @Test("An operation, each of its permissions and each of its events have one noun, except for the listed exceptions")
     func nounsAreShared() throws {
         func noun(_ name: Substring) -> Substring { name.prefix { $0 != "." } }
         let pairs = try Self.announced().union(Self.required)

@@ -4,10 +4,10 @@ import RoostDatabase
 import RoostTestSupport
 import Testing
 
-/// What members see of a channel that becomes theirs while they are connected.
+/// What users see of a channel that they become members of while connected.
 @Suite("First rows of a new membership")
 struct ArrivingRowsTests {
-    /// How ben becomes a member of a channel in which there are messages already.
+    /// How ben becomes a member of a channel that already has messages.
     private static let ways: [(name: String, run: @Sendable (CoreWorld) throws -> Void)] = [
         ("joined", { try $0.perform(JoinChannel(channel: "room"), as: "ben") }),
         ("added", { try $0.perform(AddMembers(channel: "room", users: ["cid", "ben"]), as: "ann") }),
@@ -30,7 +30,7 @@ struct ArrivingRowsTests {
         return (world, mention, try world.send("newest", to: "room", as: "ann"))
     }
 
-    /// The rows of the event with which ben becomes a member: as it is sent, and as a node makes it that has missed it.
+    /// The rows of the event with which ben becomes a member: as it is sent, and as a node that missed it makes it.
     private func rows(in world: CoreWorld, _ way: (CoreWorld) throws -> Void) throws -> [Rows] {
         try way(world)
         let event = try #require(world.events(to: .user("ben")).last { $0.rows.channel?.channelId == "room" })
@@ -49,7 +49,7 @@ struct ArrivingRowsTests {
         }
     }
 
-    @Test("SB-14 D-11 it brings nothing that the new member may not see")
+    @Test("SB-14 D-11 the event brings nothing that the new member may not see")
     func concealed() throws {
         let hiding: [(String, (CoreWorld) throws -> Void)] = [
             ("without history", { try $0.perform(AddMembers(channel: "room", users: ["ben"], hideHistory: true), as: "ann") }),
@@ -78,7 +78,7 @@ struct ArrivingRowsTests {
         }
     }
 
-    @Test("SB-59 whoever comes back sees no content of what they deleted for themselves")
+    @Test("SB-59 a user who rejoins sees no content of messages that they deleted for themselves")
     func ownDeletion() throws {
         let (world, _, newest) = try world()
         try world.perform(JoinChannel(channel: "room"), as: "ben")

@@ -67,7 +67,7 @@ import Testing
         #expect(try world.code(CreateChannel(type: .group, users: Array(many.dropFirst())), as: "ann") == nil)
     }
 
-    @Test("AM-40 EM-29 R13 a member with a higher role removes; the removed learn it, the others that they left")
+    @Test("AM-40 EM-29 R13 a member with a higher role removes others; they learn it, and the rest that they left")
     func removes() throws {
         let world = try world()
         try world.perform(SetMemberRole(channel: "general", users: ["bob"], role: .operator), as: "ann")
@@ -90,7 +90,7 @@ import Testing
         #expect(try world.code(RemoveMembers(channel: "general", users: ["bob"]), as: "cid") == .notPermitted)
     }
 
-    @Test("SB-10 SB-22 R33 roles are given by members of a higher rank, and each is told what they may do by it")
+    @Test("SB-10 SB-22 R33 roles are given by members of a higher rank, and each recipient gets its permissions")
     func setsRoles() throws {
         let world = try world()
         let notices = try world.notices {
@@ -119,7 +119,7 @@ import Testing
             ])
     }
 
-    @Test("R33 an owner hands the channel over, and is an operator then")
+    @Test("R33 an owner who hands the channel over becomes an operator")
     func handsOver() throws {
         let world = try world()
         #expect(
@@ -130,7 +130,7 @@ import Testing
         #expect(try world.code(DeleteChannel(channel: "general"), as: "bob") == nil)
     }
 
-    @Test("SB-14 D-11 R23 new members see what was written before, unless the app or whoever adds them hides it")
+    @Test("SB-14 D-11 R23 new members see earlier messages, unless the app or the user who adds them hides them")
     func history() throws {
         let world = try world()
         let old = try world.send("old", to: "general", as: "ann")
@@ -144,7 +144,7 @@ import Testing
         try world.user("fay")
         let view = try world.perform(JoinChannel(channel: "general"), as: "fay")
         #expect(view.lastMessage == nil && view.unreadCount == 0)
-        // An addition can't show what the app hides.
+        // Adding a member can't show history that the app hides.
         try world.user("gus")
         try world.perform(AddMembers(channel: "general", users: ["gus"], hideHistory: false), as: "ann")
         #expect(try texts("gus") == [])
@@ -164,7 +164,7 @@ import Testing
         #expect(try world.code(JoinChannel(channel: "unknown"), as: "ann") == .notFound)
     }
 
-    @Test("AM-31 R30 a banned user learns it and until when, and comes back when it is over")
+    @Test("AM-31 R30 a banned user learns it and until when, and may rejoin when the ban expires")
     func banned() throws {
         let world = try world()
         let until = world.now.after(seconds: 60)

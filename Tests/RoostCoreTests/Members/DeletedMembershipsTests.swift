@@ -5,15 +5,15 @@ import Testing
 
 @testable import RoostCore
 
-/// The memberships of deleted channels: what goes along a user's channels doesn't pass them, and whoever asks for them finds them.
+/// The memberships of deleted channels: reads of a user's channels skip them, and reads for them find them.
 @Suite("Memberships of deleted channels")
 struct DeletedMembershipsTests {
-    /// The users whose memberships of a channel are passed by.
+    /// The users whose memberships of a channel are skipped.
     private func passed(of channel: ChannelID, in world: CoreWorld) throws -> Set<String> {
         Set(try world.rows("SELECT user_id FROM members WHERE channel_id = \(channel) AND is_channel_deleted = 1") { $0.string() })
     }
 
-    @Test("AM-34 NF-04 the memberships of a deleted channel are passed by one part after another, and nobody else's")
+    @Test("AM-34 NF-04 a deleted channel's memberships, and no others, come to be skipped, one part after another")
     func parts() throws {
         let world = try CoreWorld()
         for user in ["bob", "cid"] as [UserID] { try world.user(user) }
@@ -35,7 +35,7 @@ struct DeletedMembershipsTests {
     }
 
     @Test(
-        "AM-34 I5 a deletion ends a channel for its members at once, and for those who were away, before and after its memberships are passed by"
+        "AM-34 I5 a deletion ends a channel for its members immediately, also for absent ones, before and after its memberships are skipped"
     )
     func same() throws {
         let world = try CoreWorld()
@@ -53,7 +53,7 @@ struct DeletedMembershipsTests {
             #expect(try world.perform(GetTotalUnread(), as: "bob").unreadChannelCount == 1, "\(when)")
             let streams = try world.database.read { try $0.streams(of: "bob") }
             #expect(Array(streams.channels.keys) == ["kept"], "\(when)")
-            // Those that the client has are told of, and no others.
+            // Only channels that the client has are reported.
             for held in [["gone": 1, "kept": 1], ["gone": 1], ["kept": 1]] as [[String: Seq]] {
                 let answer = try world.perform(Resume(after: place, channels: held), as: "bob")
                 let ended = answer.channels.filter { $0.rows.channel?.deletedAt != nil }.map(\.stream)

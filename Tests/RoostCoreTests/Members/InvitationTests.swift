@@ -5,7 +5,7 @@ import Testing
 
 /// Inviting, accepting, declining and withdrawing (§8.3).
 @Suite("Invitations") struct InvitationTests {
-    /// Ann's group with bob in it; cid and dan are asked before they are members.
+    /// Ann's group with bob in it; cid and dan are asked before they become members.
     private func world(_ type: ChannelType = .group) throws -> CoreWorld {
         let world = try CoreWorld()
         try world.channel("group", type: type, owner: "ann", members: ["bob"])
@@ -33,7 +33,7 @@ import Testing
         #expect(waiting.map(\.invitation) == [expected] && waiting.first?.channel.channelId == "group")
         #expect(try world.perform(ListInvitations(channel: "group"), as: "ann").items == [expected])
         #expect(try invite(["cid"], in: world).map(\.outcome) == [.alreadyInvited])
-        // Invited users see the channel's summary, and nothing in it.
+        // Invited users see the channel's summary, not its contents.
         #expect(try world.perform(GetChannel(channel: "group"), as: "cid").invitation == expected)
         #expect(try world.code(ListMessages(channel: "group"), as: "cid") == .notMember)
         #expect(try world.code(SendMessage(channel: "group", clientId: "1", text: "x"), as: "cid") == .notMember)
@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test(
-        "R14 AM-42 whoever is invited may look at the channel first, whoever else finds it",
+        "R14 AM-42 an invited user may look at the channel first, whoever else can find it",
         arguments: [.everyone, .members, .operators, .owners, .admins, .nobody] as [ChannelPolicy.Audience])
     func looksFirst(discovery: ChannelPolicy.Audience) throws {
         let world = try world()
@@ -55,7 +55,7 @@ import Testing
         #expect(discovery == .everyone ? code == nil : code == .notFound)
     }
 
-    @Test("R14 an inviter who was removed from the channel still learns what becomes of the invitation, and nothing else of it")
+    @Test("R14 an inviter who was removed from the channel still learns the invitation's outcome, and nothing else")
     func removedInviter() throws {
         let world = try world()
         _ = try invite(["cid"], in: world)
@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test(
-        "SB-15 SB-16 R14 pending invitations stay as they are when everyone may read and join, and are answered and withdrawn as before"
+        "SB-15 SB-16 R14 pending invitations stay when everyone may read and join, and are answered and withdrawn as before"
     )
     func madePublic() throws {
         let world = try world()
@@ -87,7 +87,7 @@ import Testing
         #expect(try world.perform(DeclineInvitation(channel: "group"), as: "dan").state == .declined)
         let withdrawn = try world.perform(WithdrawInvitations(channel: "group", users: ["eve"]), as: "bob").results
         #expect(withdrawn.map(\.outcome) == [.withdrawn])
-        // Joining accepts, as it did.
+        // Joining still accepts.
         try world.perform(JoinChannel(channel: "group"), as: "fay")
         #expect(try waiting() == [])
         for user in ["cid", "dan", "eve", "fay"] as [UserID] {
@@ -96,7 +96,7 @@ import Testing
         #expect(try world.perform(GetChannel(channel: "group"), as: "ann").channel.counters.memberCount == 4)
     }
 
-    @Test("R14 R33 where non-members may follow a channel, its stream has no invitations, nor those from before")
+    @Test("R14 R33 if non-members may follow a channel, its stream has no invitations, not even earlier ones")
     func publicGroup() throws {
         let world = try world()
         try world.user("watcher")
@@ -104,7 +104,7 @@ import Testing
         try world.perform(UpdateChannel(channel: "group", isPublic: true, policy: PolicyChanges(read: .everyone)), as: "ann")
         let notices = try world.notices { _ = try invite(["dan", "eve"], welcome: "You too!", in: world) }
         let rows = notices.compactMap { if case .event(let event, .channel) = $0 { event.rows } else { nil } }
-        // Eve is a member at once, which everybody learns.
+        // Eve is a member immediately, which everybody learns.
         #expect(rows.count == 1 && rows.allSatisfy { $0[Invitation.self] == nil && $0[Member.self] != nil })
         func invited(_ user: UserID) throws -> [UserID] {
             try world.perform(GetChannelChanges(channel: "group", after: 0), as: user).rows[Invitation.self, default: []].map(
@@ -139,7 +139,7 @@ import Testing
         #expect(try world.dump() == before)
     }
 
-    @Test("SB-16 EM-26 R14 declining ends it, and it takes another invitation; declining again is refused")
+    @Test("SB-16 EM-26 R14 declining ends it, and another invitation is needed; declining again is refused")
     func declines() throws {
         let world = try world()
         _ = try invite(["cid"], in: world)
@@ -154,7 +154,7 @@ import Testing
     }
 
     @Test(
-        "SB-10 SB-07 operators who are asked first come as operators when they accept; automatic acceptance tells the inviter once")
+        "SB-10 SB-07 operators who are asked first become operators on accepting; automatic acceptance notifies the inviter once")
     func askedOperators() throws {
         let world = try CoreWorld()
         for user in ["ann", "bob", "cid"] as [UserID] { try world.user(user) }
@@ -192,7 +192,7 @@ import Testing
         #expect(world.events(to: .user("cid")).last?.kind == .invitationWithdrawn)
     }
 
-    @Test("SB-16 answering an invitation that ended is not_invited in a private channel too, and strangers learn nothing by it")
+    @Test("SB-16 answering an ended invitation is not_invited in a private channel too, and strangers learn nothing from it")
     func endedInvitations() throws {
         let world = try world()
         _ = try invite(["cid", "dan"], in: world)
@@ -211,13 +211,13 @@ import Testing
             #expect(try world.code(GetChannel(channel: "group"), as: user) == .notFound)
             #expect(try world.code(ListInvitations(channel: "group"), as: user) == .notFound)
         }
-        // Nor does it tell what became of the channel since.
+        // Nor does it reveal what happened to the channel since.
         try world.perform(DeleteChannel(channel: "group"), as: "ann")
         #expect(try answers("cid") == cid)
     }
 
     @Test(
-        "SB-17 R14 R38 in a group all members hear of an invitation and of its end; elsewhere only the two whom it concerns",
+        "SB-17 R14 R38 in a group all members are notified of an invitation and of its end; elsewhere only the two users concerned",
         arguments: [ChannelType.group, .community])
     func audience(type: ChannelType) throws {
         let world = try world(type)
@@ -263,7 +263,7 @@ import Testing
         #expect(try world.code(CreateChannel(channel: "more"), as: "eve") == .channelLimit)
     }
 
-    @Test("SB-18 R14 the preference is one's own, true from the start, and told to one's own devices")
+    @Test("SB-18 R14 the preference is the user's own, true by default, and sent to the user's own devices")
     func preference() throws {
         let world = try world()
         #expect(try world.perform(GetPreferences(), as: "eve") == Preferences(autoAcceptInvitations: true))
@@ -299,7 +299,7 @@ import Testing
         #expect(codes == [.limitExceeded, .limitExceeded, .invalidArgument, .invalidArgument, nil])
     }
 
-    @Test("R14 at most 1000 invitations into a channel wait, however they are spread over calls")
+    @Test("R14 at most 1000 invitations into a channel are pending, however they are spread over calls")
     func pendingLimit() throws {
         let world = try world()
         try world.execute(

@@ -16,7 +16,7 @@ struct ListInvitationsTests {
     }
 
     @Test(
-        "SB-13 R14 the pending invitations of a channel are for its members, the newest first, page by page",
+        "SB-13 R14 members list the pending invitations of a channel, newest first, page by page",
         arguments: [.group, .community, .messaging] as [ChannelType])
     func ofChannel(type: ChannelType) throws {
         let world = try world(type)
@@ -34,13 +34,13 @@ struct ListInvitationsTests {
         #expect(try world.perform(list, as: "ann").items == first.items)
         #expect([first.previousCursor, second.nextCursor] == [nil, nil])
         #expect(try world.code(ListInvitations(channel: "one"), as: "bob") == .notMember)
-        // Who is invited anew is the newest, also at the same moment.
+        // A user who is invited again is the newest, even at the same moment.
         try world.perform(WithdrawInvitations(channel: "one", users: ["cid"]), as: "ann")
         try world.perform(InviteMembers(channel: "one", users: ["eve", "cid"]), as: "ann")
         #expect(try world.perform(ListInvitations(channel: "one"), as: "ann").items.map(\.userId) == ["cid", "eve", "dan", "bob"])
     }
 
-    @Test("SB-15 R14 one's own pending invitations come with what they lead to, the newest first, without deleted channels")
+    @Test("SB-15 R14 a user's own pending invitations come with their channels, newest first, without deleted ones")
     func mine() throws {
         let world = try world()
         for channel in ["one", "two", "three"] as [ChannelID] {

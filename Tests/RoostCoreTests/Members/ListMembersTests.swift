@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Lists of members")
 struct ListMembersTests {
-    /// A channel of five, one of them muted, one banned and therefore no member; the mute and the ban of others have ended.
+    /// A channel of five, one of them muted, one banned and therefore not a member; the mute and the ban of others have expired.
     private func world() throws -> CoreWorld {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -28,7 +28,7 @@ struct ListMembersTests {
         try world.perform(list, as: user).items.map(\.member.userId.rawValue)
     }
 
-    @Test("AM-39 R15 members are listed by when they came, either way, and by their ids")
+    @Test("AM-39 R15 members are listed by when they joined, in either direction, and by their ids")
     func sorts() throws {
         let world = try world()
         let lists = try [nil, .firstCreated, .lastCreated, .userId].map { sort in
@@ -83,7 +83,7 @@ struct ListMembersTests {
         #expect(try ids(ListMembers(channel: "general", states: [.muted, .banned]), in: world).isEmpty)
     }
 
-    @Test("D-21 R15 a state that is given twice counts twice and changes nothing; four are too many, whichever they are")
+    @Test("D-21 R15 a repeated state counts twice and changes nothing; four are too many, whichever they are")
     func repeatedStates() throws {
         let world = try world()
         #expect(try ids(ListMembers(channel: "general", states: [.banned, .muted, .banned]), in: world) == ["cid", "fay"])
@@ -96,7 +96,7 @@ struct ListMembersTests {
         #expect(refusals == [refusal, refusal])
     }
 
-    @Test("D-28 the muted and the banned are for operators, and so is until when")
+    @Test("D-28 only operators see muted and banned members, and until when")
     func ordinaryMember() throws {
         let world = try world()
         let codes = try [[.member], [.muted], [.banned], [.member, .banned]].map { (states: [MemberFilter]) in
@@ -112,7 +112,7 @@ struct ListMembersTests {
         #expect(banned.map(\.bannedUntil) == [until])
     }
 
-    @Test("AM-39 SB-22 R15 members are listed by their roles, and each row tells the role")
+    @Test("AM-39 SB-22 R15 members are listed by their roles, and each row has the role")
     func roles() throws {
         let world = try world()
         let roles: [[ChannelRole]] = [
@@ -129,7 +129,7 @@ struct ListMembersTests {
         #expect(bob == [.operator])
     }
 
-    @Test("AM-39 SB-22 pages give the whole list, onward and back", arguments: MemberSort.allCases, [1, 2, 4])
+    @Test("AM-39 SB-22 pages give the whole list, forward and back", arguments: MemberSort.allCases, [1, 2, 4])
     func pages(sort: MemberSort, limit: Int) throws {
         let world = try world()
         for states in [[.member], [.member, .banned], [.muted, .banned]] as [[MemberFilter]] {
@@ -169,7 +169,7 @@ struct ListMembersTests {
         #expect(seen.filter { $0 != "eve" } == before.filter { $0 != "eve" })
     }
 
-    @Test("D-23 R15 AM-42 a row tells who the member is and whether they are connected, to everyone who may find the channel")
+    @Test("D-23 R15 AM-42 a row shows who the member is and whether they are connected, to everyone who may find the channel")
     func entries() throws {
         let world = try world()
         world.presence = KnownPresence(online: ["bob", "cid"])
@@ -197,7 +197,7 @@ struct ListMembersTests {
         #expect(try world.refusal(GetMember(channel: "general", user: "bob"), as: "dan") == .notFound("user"))
     }
 
-    @Test("AM-09 AM-34 a deleted channel has no members: counter, list and search agree, for those who were some and for admins")
+    @Test("AM-09 AM-34 a deleted channel has no members: counter, list and search agree, for former members and for admins")
     func deleted() throws {
         let world = try world()
         try world.perform(DeleteChannel(channel: "general"), as: "ann")
@@ -221,7 +221,7 @@ struct ListMembersTests {
         #expect(try world.perform(own, as: "bob").items == [])
     }
 
-    @Test("AM-39 a list that passes many rows answers a short page and goes on from there")
+    @Test("AM-39 a list that passes many rows answers with a short page and continues from there")
     func shortPages() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Members")
 struct MemberTests {
-    @Test("AM-26 a new member is an ordinary one, and has nothing unread")
+    @Test("AM-26 a new member has the ordinary role, and nothing unread")
     func joins() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -24,7 +24,7 @@ struct MemberTests {
         #expect(view.unreadCount == 0)
     }
 
-    @Test("SB-20 an owner may leave, and comes back as an ordinary member")
+    @Test("SB-20 an owner may leave, and rejoins as an ordinary member")
     func ownerLeaves() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -35,7 +35,7 @@ struct MemberTests {
         #expect(try world.code(DeleteChannel(channel: "general"), as: "ann") == .notPermitted)
     }
 
-    @Test("AM-26 a member who comes back has nothing unread, whatever was left unread and was sent meanwhile")
+    @Test("AM-26 a member who rejoins has nothing unread, whatever was left unread and was sent meanwhile")
     func comesBack() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -63,7 +63,7 @@ struct MemberTests {
         #expect(codes == Array(repeating: .notMember, count: operations.count))
     }
 
-    @Test("AM-42 members come in pages in the order of their ids, without those who left", arguments: [1, 2, 4, 5, 100])
+    @Test("AM-42 members are listed in pages in the order of their ids, without those who left", arguments: [1, 2, 4, 5, 100])
     func pages(limit: Int) throws {
         let world = try CoreWorld()
         let users = ["ann", "Bob", "bob", "cid", "dan"] as [UserID]
@@ -80,7 +80,7 @@ struct MemberTests {
         #expect(found == ["Bob", "ann", "bob", "cid", "dan"])
     }
 
-    @Test("MN-16 SB-57 a member who comes back is mentioned by what they can see: no message that is gone or hidden is named")
+    @Test("MN-16 SB-57 a member who rejoins is mentioned only by visible messages, none that is deleted or hidden")
     func mentionsOfComingBack() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["ben"])

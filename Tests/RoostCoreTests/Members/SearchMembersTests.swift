@@ -25,7 +25,7 @@ struct SearchMembersTests {
         try world.perform(SearchMembers(channel: "general", text: text), as: user).items.map(\.member.userId.rawValue)
     }
 
-    @Test("MN-14 ids are found by how they begin, letter by letter and with case")
+    @Test("MN-14 ids are found by their beginning, letter by letter and case-sensitively")
     func ids() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "Ann-7", members: ["Ødegård"])
@@ -49,7 +49,7 @@ struct SearchMembersTests {
         #expect(try search(text, in: world()) == expected)
     }
 
-    @Test("MN-14 a user who changes their name is found by the new one alone, and a former member isn't found")
+    @Test("MN-14 a renamed user is found by the new name only, and a former member isn't found")
     func changes() throws {
         let world = try world()
         try world.perform(UpdateMe(displayName: "Peter"), as: "u1")
@@ -57,7 +57,7 @@ struct SearchMembersTests {
         #expect([try search("jose", in: world), try search("peter", in: world)] == [[], ["u1"]])
     }
 
-    @Test("MN-15 MN-18 D-21 D-28 the states add up, and the banned are found by operators alone")
+    @Test("MN-15 MN-18 D-21 D-28 the states add up, and only operators find banned users")
     func states() throws {
         let world = try world()
         try world.perform(LeaveChannel(channel: "general"), as: "u1")
