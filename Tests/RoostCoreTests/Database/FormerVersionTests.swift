@@ -39,7 +39,7 @@ struct FormerVersionTests {
         #expect(missed?.rows.messages?.map(\.text) == ["after"])
     }
 
-    @Test("MN-16 SB-37 SB-59 messages from before the step of every kind are plain texts, and can be all that a message can be since")
+    @Test("MN-16 SB-37 SB-59 messages from before the step of every kind are plain texts, and can be all that messages can since")
     func messagesOfEveryKind() throws {
         let world = try CoreWorld(copying: Self.fixtures.appending(path: "2026-11"))
         world.now = Timestamp(milliseconds: 1_800_000_000_000)

@@ -11,7 +11,7 @@ struct ChannelMentionListTests {
         return world
     }
 
-    /// Sends a message a moment after the one before.
+    /// Sends a message a moment after the previous one.
     @discardableResult
     private func send(
         _ text: String, _ mentionees: [Mentionee]?, to channel: ChannelID = "general", as sender: UserID = "ann",
@@ -35,7 +35,7 @@ struct ChannelMentionListTests {
     }
 
     @Test(
-        "MN-12 MN-16 R34 the list of a channel has what mentions its user by name and with the channel, newest first, in pages of any size"
+        "MN-12 MN-16 R34 a channel's list has mentions of its user by name and with the channel, newest first, in pages of any size"
     )
     func both() throws {
         let world = try Self.world()
@@ -51,11 +51,11 @@ struct ChannelMentionListTests {
         #expect(try listed(world, as: "ann") == ["mine"])
         let page = try world.perform(ListMentions(channel: "general"), as: "ben")
         #expect(page.users?.map(\.userId) == ["ann", "ben"])
-        // Across channels they are those by name, as before.
+        // Across channels only mentions by name are listed, as before.
         #expect(try world.perform(ListMentions(), as: "ben").items.map(\.text) == ["both", "elsewhere", "name"])
     }
 
-    @Test("MN-11 MN-16 a message that was edited to mention comes where it began to, once, and goes with its mentions")
+    @Test("MN-11 MN-16 a message edited to mention is listed once, by when it began to, until its mentions end")
     func edits() throws {
         let world = try Self.world()
         let old = try send("old", [.users(["ben"])], in: world)
@@ -76,7 +76,7 @@ struct ChannelMentionListTests {
         #expect(try listed(world) == [])
     }
 
-    @Test("MN-16 SB-59 messages that their reader deleted or can't see, and those deleted for good, are passed over")
+    @Test("MN-16 SB-59 messages that their reader deleted or can't see, and those deleted for good, are skipped")
     func gone() throws {
         let world = try Self.world()
         let sent = try (1...4).map { try send("\($0)", [.channel], in: world) }
@@ -88,7 +88,7 @@ struct ChannelMentionListTests {
         #expect(try listed(world) == [])
     }
 
-    @Test("MN-16 it is for who may read the channel, with the limits of any page and cursors of its own")
+    @Test("MN-16 only users who may read the channel get the list, with the usual limits of pages and its own cursors")
     func refusals() throws {
         let world = try Self.world()
         try world.user("eve")
@@ -103,7 +103,7 @@ struct ChannelMentionListTests {
         #expect(try world.code(ListMentions(cursor: cursor), as: "ben") == .invalidArgument)
     }
 
-    @Test("MN-12 MN-16 where everyone may read, the lists have nothing for those who aren't members, or not any more")
+    @Test("MN-12 MN-16 where everyone may read, the lists are empty for non-members and former members")
     func nonMembers() throws {
         let world = try CoreWorld()
         try world.channel("general", type: .livestream, owner: "ann", members: ["ben"])
@@ -118,7 +118,7 @@ struct ChannelMentionListTests {
         #expect(try listed(world) == [] && byName() == [])
     }
 
-    @Test("MN-16 thousands of a user's own mentions of a channel are passed over in bounded pieces")
+    @Test("MN-16 thousands of a user's own mentions of a channel are skipped in bounded steps")
     func own() throws {
         let world = try Self.world()
         try send("first", [.channel], in: world)

@@ -4,10 +4,10 @@ import RoostDatabase
 import RoostTestSupport
 import Testing
 
-/// Events that a node makes up for.
+/// Events that replace those missed by a node.
 @Suite("Mentions of a channel in events of a node")
 struct MissedMentionTests {
-    @Test("MN-13 I3 they have the mention of the channel also where admins may not read")
+    @Test("MN-13 I3 they have the mention of the channel even where admins may not read")
     func membersOnly() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -22,7 +22,7 @@ struct MissedMentionTests {
     }
 }
 
-/// What devices know of mentions of a whole channel, by what they began with and what came since: it is what the server says.
+/// What devices know of mentions of a whole channel from their initial and later rows must match the server.
 @Suite("Mentions of a channel on devices")
 struct ChannelMentionTests {
     /// How a device learns what has changed.
@@ -30,7 +30,7 @@ struct ChannelMentionTests {
         case events, changes, missedEvents
     }
 
-    /// A device that began afresh, and has only the mentions that it was given.
+    /// A device that started over, and has only the mentions sent to it.
     private struct Device {
         let user: UserID
         private var mentions: [Seq: ChannelMention] = [:]
@@ -83,13 +83,13 @@ struct ChannelMentionTests {
 
         func isMentioned(in world: CoreWorld) throws -> Bool {
             let membership = try #require(try world.perform(GetChannel(channel: "general"), as: user).membership)
-            // The user's own stream tells what they have deleted for themselves.
+            // The user's own stream has the messages that they deleted for themselves.
             let deleted = Set(world.events(to: .user(user)).flatMap { $0.rows.ownDeletions ?? [] }.map(\.seq))
             return Unread.hasMention(in: membership, mentions.values.filter { !deleted.contains($0.seq) }, as: user)
         }
     }
 
-    /// How a mention ends, at last for one user alone.
+    /// Ways in which a mention ends, the last one for one user only.
     private static let ends: [(name: String, end: @Sendable (Message, CoreWorld) throws -> Void)] = [
         (
             "edited",
@@ -134,7 +134,7 @@ struct ChannelMentionTests {
     }
 
     @Test(
-        "MN-12 MN-16 R35 a device that began behind any number of the user's own mentions knows the older of two by others too",
+        "MN-12 MN-16 R35 a device that began after any number of the user's own mentions knows the older of two by others too",
         arguments: ends.indices, Way.allCases)
     func behindOwn(end: Int, way: Way) throws {
         let world = try Self.world()
@@ -152,13 +152,13 @@ struct ChannelMentionTests {
     }
 
     @Test(
-        "MN-12 MN-16 R35 when all mentions that a device began with are taken back, it learns of the newest that is left",
+        "MN-12 MN-16 R35 when all mentions that a device began with are removed, it learns the newest remaining one",
         arguments: ends.indices.dropLast(), Way.allCases)
     func takenBack(end: Int, way: Way) throws {
         let world = try Self.world()
         let first = try Self.mention("first", as: "ann", in: world)
         let others = try (0...Limits.freshMentions).map { try Self.mention("\($0)", as: "cid", in: world) }
-        // Those of the others are ben's to read, and cid's own.
+        // Ben reads the mentions by others, and they are cid's own.
         var devices = try (["ben", "cid"] as [UserID]).map { try Device(of: $0, in: world) }
         for message in others + [first] {
             try Self.ends[end].end(message, world)
@@ -170,7 +170,7 @@ struct ChannelMentionTests {
         }
     }
 
-    @Test("MN-16 R35 mentions of one batch know the one before them by somebody else as if each had a transaction of its own")
+    @Test("MN-16 R35 mentions of one batch know the previous one by another user as if each had its own transaction")
     func ofOneBatch() throws {
         func stored(together: Bool) throws -> [Int64] {
             let world = try Self.world()
@@ -180,11 +180,11 @@ struct ChannelMentionTests {
                     .enumerated()
                 {
                     sent.append(try Self.mention("\(number)", as: user, in: world))
-                    // The newest ends in each way while others follow.
+                    // The newest ends in each way while further ones follow.
                     guard [2, 4, 6, 8].contains(number) else { continue }
                     try Self.ends[(number / 2 - 1) % Self.ends.count].end(sent[number], world)
                 }
-                // An edit mentions the channel anew, in the oldest message.
+                // An edit mentions the channel again, in the oldest message.
                 let edit = EditMessage(channel: "general", message: sent[0].messageId, mentionees: [])
                 try world.perform(edit, as: "ann")
                 try world.perform(
@@ -223,14 +223,14 @@ struct ChannelMentionTests {
     }
 
     @Test(
-        "MN-12 MN-16 R35 I5 pages with ends of mentions bring the newest that is left, also if a later end is undone between them",
+        "MN-12 MN-16 R35 I5 pages with ends of mentions bring the newest remaining one, even if a later end is undone between them",
         arguments: ends.indices.dropLast())
     func pagesOfEnds(end: Int) throws {
         let world = try Self.world()
         let limit = 25
         try Self.mention("older", as: "cid", in: world)
         let newer = try (0..<Limits.freshMentions).map { try Self.mention("\($0)", as: "ann", in: world) }
-        // It begins with the newer ones alone.
+        // It begins with only the newer ones.
         var device = try Device(of: "ben", in: world)
         for message in newer { try Self.ends[end].end(message, world) }
         let own = try (0..<(limit + 5)).map { try Self.mention("own\($0)", as: "ben", in: world) }
@@ -245,7 +245,7 @@ struct ChannelMentionTests {
     }
 
     @Test(
-        "MN-12 MN-16 R35 I5 a page with the end of a mention has the newest that is left, also if that was sent beyond the page",
+        "MN-12 MN-16 R35 I5 a page with the end of a mention has the newest remaining one, even if it was sent beyond the page",
         arguments: ends.indices.dropLast())
     func pageOfAnEnd(end: Int) throws {
         let world = try Self.world()
@@ -254,7 +254,7 @@ struct ChannelMentionTests {
         try Self.ends[end].end(first, world)
         let others = try (0..<5).map { try world.send("\($0)", to: "general", as: "ann") }
         try Self.mention("last", as: "ann", in: world)
-        // A later message is deleted for good too: what is left doesn't wait for that.
+        // A later message is deleted for good too: the remaining mention doesn't depend on that.
         try Self.ends[2].end(others[4], world)
         var hasMore = try device.fetchPage(limit: 2, in: world)
         #expect(try hasMore && device.isMentioned(in: world), "\(Self.ends[end].name)")
@@ -262,7 +262,7 @@ struct ChannelMentionTests {
         #expect(try device.isMentioned(in: world) && isMentionedOnServer("ben", in: world), "\(Self.ends[end].name)")
     }
 
-    @Test("I18 mentions of a channel that don't count are passed by at once, however many they are")
+    @Test("I18 any number of mentions of a channel that don't count are skipped at once")
     func statements() throws {
         let world = try Self.world()
         var mentions: [(ann: Message, ben: Message)] = []
@@ -283,22 +283,22 @@ struct ChannelMentionTests {
             }
             return count
         }
-        // Of those that are left all are ann's.
+        // All remaining ones are ann's.
         let newest = mentions[59].ann.messageId
         #expect(try statements(DeleteMessage(channel: "general", message: newest), as: "ann") < 30)
-        // cid has deleted all that ann sent.
+        // cid has deleted all of ann's.
         try world.perform(DeleteMessagesForMe(channel: "general", messages: mentions.dropLast().map(\.ann.messageId)), as: "cid")
         #expect(try statements(GetUnread(channel: "general"), as: "cid") < 15)
         #expect(try !isMentionedOnServer("cid", in: world) && isMentionedOnServer("ben", in: world))
     }
 
-    @Test("I18 MN-12 a look for a mention goes back past some that its user has deleted for themselves, and past 2,000 at most")
+    @Test("I18 MN-12 a search for a mention goes back past some that its user deleted for themselves, and past 2,000 at most")
     func rows() throws {
         let world = try Self.world()
         try Self.mention("older", as: "ann", in: world)
         let deleted = try Self.mention("deleted", as: "ann", in: world)
         try world.perform(DeleteMessagesForMe(channel: "general", messages: [deleted.messageId]), as: "cid")
-        /// Has ann mention the channel in some of 3,000 further messages, and cid delete these for themselves.
+        /// Makes ann mention the channel in some of 3,000 further messages, and cid delete these for themselves.
         func addDeleted(_ part: SQL) throws {
             let numbers: SQL = "WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 3000)"
             try world.execute(
@@ -326,12 +326,12 @@ struct ChannelMentionTests {
         let last = try look()
         #expect(!last.isMentioned)
         #expect(last.rowCount < 2000 && last.statementCount < 110, "\(last)")
-        // Whoever has deleted none is mentioned by the first.
+        // The first one mentions a user who has deleted none.
         #expect(try isMentionedOnServer("ben", in: world))
     }
 
     @Test(
-        "MN-12 MN-16 R35 after each step of random histories a device knows what the server says, whenever it began",
+        "MN-12 MN-16 R35 after each step of random histories a device agrees with the server, whenever it began",
         arguments: Seeds.first(3))
     func random(seed: UInt64) throws {
         let world = try Self.world()
@@ -340,7 +340,7 @@ struct ChannelMentionTests {
         var messages: [Message] = []
         var devices: [Device] = []
         for step in 0..<250 {
-            // Mostly ben's, so that those of the others are far behind.
+            // Mostly ben's, so the others' are far back.
             let sender = random.once(in: 3) ? random.pick(users) : "ben"
             let place = Seq(random.number(1...(2 * step + 2)))
             switch random.number(1...20) {

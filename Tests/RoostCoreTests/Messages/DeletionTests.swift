@@ -6,13 +6,13 @@ import Testing
 
 @Suite("Deleting messages")
 struct DeletionTests {
-    /// What stays of a deleted message: its place in the order, whose it was, and when what happened to it.
+    /// The columns that stay of a deleted message: its position, its sender, and the times of its changes.
     private static let place: Set<String> = [
         "channel_id", "seq", "message_id", "change_seq", "ordinal", "counts", "sender_id", "client_id", "parent_id", "created_at",
         "edited_at", "deleted_at", "kind", "is_silent",
     ]
 
-    @Test("SB-59 deleting a message empties every column that holds content of it")
+    @Test("SB-59 deleting a message empties every column with its content")
     func everyColumn() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -26,12 +26,12 @@ struct DeletionTests {
         try world.perform(EditMessage(channel: "general", message: message.messageId, text: "edited"), as: "ann")
         let before = try columns(of: message, in: world)
         #expect(Self.place.isSubset(of: before.keys))
-        // A column that came since is either part of the place or filled by this test.
+        // A new column is either part of the place or filled by this test.
         #expect(before.filter { !Self.place.contains($0.key) && ($0.value ?? "").isEmpty }.map(\.key) == [])
 
         try world.perform(DeleteMessage(channel: "general", message: message.messageId), as: "ann")
         let after = try columns(of: message, in: world)
-        // What an option is by default says nothing.
+        // The default of an option reveals nothing.
         let isEmptied = { (column: String, value: String?) in
             (value ?? "").isEmpty || (column == "push_option" && value == "default")
         }

@@ -16,7 +16,7 @@ struct DraftTests {
     }
 
     @Test(
-        "EM-35 a draft is the user's own: it replaces the one before, only their stream has it, and the same again changes nothing")
+        "EM-35 a draft is the user's own: it replaces the previous one, only their stream has it, and a repeat changes nothing")
     func sets() throws {
         let world = try world()
         let seq = try world.perform(GetMyChanges(after: 0), as: "bob").seq
@@ -37,7 +37,7 @@ struct DraftTests {
         }
         #expect(again == expected && silence == [])
         #expect(try world.dump() == dump)
-        // To Swift it is the same text, written with other code points.
+        // To Swift it is the same text, with other code points.
         try world.perform(SetDraft(channel: "general", text: "caf\u{E9}"), as: "bob")
         let other = try world.perform(SetDraft(channel: "general", text: "cafe\u{301}"), as: "bob")
         #expect(other.userSeq == seq + 3 && other.metadata == nil)
@@ -63,7 +63,7 @@ struct DraftTests {
         #expect(try world.perform(ListDrafts(), as: "bob").items == [])
     }
 
-    @Test("EM-35 the own drafts of all channels are listed and paged, those first that were changed last")
+    @Test("EM-35 a user's drafts of all channels are listed and paged, most recently changed first")
     func lists() throws {
         let world = try world()
         for channel in ["general", "other", "third"] as [ChannelID] {
@@ -75,7 +75,7 @@ struct DraftTests {
         #expect(first.items.map(\.text) == ["in general, again", "in third"])
         let second = try world.perform(ListDrafts(limit: 2, cursor: first.nextCursor), as: "bob")
         #expect(second.items.map(\.text) == ["in other"] && second.nextCursor == nil)
-        // A deleted channel has none any more.
+        // A deleted channel no longer has any.
         try world.perform(DeleteChannel(channel: "third"), as: "ann")
         #expect(try world.perform(ListDrafts(), as: "bob").items.map(\.text) == ["in general, again", "in other"])
         #expect(try world.code(GetDraft(channel: "third"), as: "bob") == world.code(MarkRead(channel: "third"), as: "bob"))
@@ -84,7 +84,7 @@ struct DraftTests {
         #expect(try world.code(ListDrafts(cursor: "x"), as: "bob") == .invalidArgument)
     }
 
-    @Test("AM-34 EM-35 a draft in a deleted channel comes with no changes, and can be removed, which tells the other devices")
+    @Test("AM-34 EM-35 a draft in a deleted channel isn't among changes, and can be removed, which notifies the other devices")
     func deletedChannel() throws {
         let world = try world()
         for channel in ["general", "other"] as [ChannelID] {
@@ -95,7 +95,7 @@ struct DraftTests {
         #expect(try world.rows("SELECT user_id, user_seq FROM drafts ORDER BY 1, 2") { [$0.string(), "\($0.int64())"] } == before)
         #expect(try world.perform(Resume(after: 0, channels: [:]), as: "bob").user.rows.drafts?.map(\.channelId) == ["general"])
         #expect(try world.perform(GetMyChanges(after: 0), as: "bob").rows.drafts?.map(\.channelId) == ["general"])
-        // Nothing else is written there, and who has none removes none.
+        // Nothing else can be written there, and without a draft nothing is removed.
         let dump = try world.dump()
         #expect(try world.code(SetDraft(channel: "other", text: "more"), as: "bob") == .notPermitted)
         #expect(try world.code(SetDraft(channel: "other", text: ""), as: "ann") == .notPermitted)
@@ -127,14 +127,14 @@ struct DraftTests {
         }
         #expect(try world.perform(ListDrafts(), as: "bob").items.map(\.text) == ["stays"])
         #expect(try world.perform(ListDrafts(), as: "ann").items.map(\.text) == ["mine"])
-        // Who comes back begins afresh, and leaving without a draft tells of none.
+        // A user who rejoins starts over, and leaving without a draft sends none.
         try world.perform(JoinChannel(channel: "general"), as: "bob")
         #expect(try world.perform(GetDraft(channel: "general"), as: "bob").isRemoved)
         let again = try world.notices { try world.perform(LeaveChannel(channel: "general"), as: "bob") }
         #expect(!again.contains { if case .event(let event, _) = $0 { event.rows.drafts != nil } else { false } })
     }
 
-    @Test("a member may keep a draft where they can't send at the moment")
+    @Test("a member may keep a draft where they currently can't send")
     func frozen() throws {
         let world = try world()
         try world.perform(FreezeChannel(channel: "general"), as: "ann")
@@ -146,7 +146,7 @@ struct DraftTests {
         }
     }
 
-    @Test("X-01 AM-35 what is outside its limits, strangers and unknown channels are refused, and nothing changes")
+    @Test("X-01 AM-35 values outside limits, strangers and unknown channels are refused, and nothing changes")
     func refusals() throws {
         let world = try world()
         try world.user("zoe")
@@ -171,7 +171,7 @@ struct DraftTests {
         try world.perform(text(String(repeating: "x", count: 20_000)), as: "bob")
     }
 
-    @Test("NF-04 a page of changes ends before it is too large, and a client that asks on gets each draft once")
+    @Test("NF-04 a page of changes ends before it is too large, and a client that continues gets each draft once")
     func pages() throws {
         let world = try world()
         let long = String(repeating: "\u{1F426}", count: 20_000)
@@ -195,12 +195,12 @@ struct DraftTests {
         #expect(missed.upTo == nil)
     }
 
-    @Test("NF-04 removing many members looks for drafts once, and writes those that there are")
+    @Test("NF-04 removing many members looks for drafts once, and writes only existing ones")
     func lookUps() throws {
         let world = try world()
         let users = (1...50).map { UserID("u\($0)") }
         for user in users { try world.user(user) }
-        /// The statements for removing some users, of whom the first ones have a draft.
+        /// The number of statements for removing some users, the first of whom have drafts.
         func count(_ users: some Collection<UserID>, drafts: Int) throws -> Int {
             let users = Array(users)
             try world.perform(AddMembers(channel: "general", users: users), as: "ann")

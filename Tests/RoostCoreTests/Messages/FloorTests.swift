@@ -4,10 +4,10 @@ import RoostDatabase
 import RoostTestSupport
 import Testing
 
-/// What a member may see of a channel's messages is one definition, asked on every path.
+/// One definition decides which of a channel's messages a member may see, on every path.
 @Suite("History floors")
 struct FloorTests {
-    /// A way to messages: the seqs of those that ben finds by it.
+    /// A path to messages: the seqs of those that ben finds by it.
     private struct Path: CustomTestStringConvertible, Sendable {
         let testDescription: String
         /// The fields of operations by which it names messages.
@@ -34,7 +34,7 @@ struct FloorTests {
             }
         }
 
-        /// A path by pages that begin at each message: those at which one can, and those that are on one.
+        /// A path by pages that begin at each message: the messages where a page can begin, and those on a page.
         static func pages(
             _ description: String, by field: String, _ make: @escaping @Sendable (MessageID) -> ListMessages
         ) -> Path {
@@ -50,9 +50,9 @@ struct FloorTests {
             }
         }
 
-        /// A path by calls about each message: those that are there for it.
+        /// A path by calls about each message: the messages that the calls find.
         ///
-        /// - Parameter prepare: What happens before.
+        /// - Parameter prepare: Runs before.
         static func calls<O: Handled>(
             _ description: String, by field: String, as role: AppRole = .user, _ make: @escaping @Sendable (Message) -> O,
             after prepare: @escaping @Sendable (CoreWorld, [Message]) throws -> Void = { _, _ in }
@@ -61,7 +61,7 @@ struct FloorTests {
                 try prepare(world, all)
                 let found = try all.filter { message in
                     guard let refusal = try world.refusal(make(message), as: "ben", role: role) else { return true }
-                    // Whatever else there is against it, the message is there.
+                    // Any other refusal means that the message was found.
                     return refusal.code != .notFound
                 }
                 return Set(found.map(\.seq))
@@ -71,7 +71,7 @@ struct FloorTests {
         static func field(_ name: String, of operation: any RoostAPI.Operation.Type) -> String { "\(operation.name) \(name)" }
     }
 
-    /// What lets ben do with messages what their authors may.
+    /// Lets ben do with messages what their authors may.
     private static let makeOperator: @Sendable (CoreWorld, [Message]) throws -> Void = { world, _ in
         try world.perform(SetMemberRole(channel: "general", users: ["ben"], role: .operator), as: "ann")
     }
@@ -123,7 +123,7 @@ struct FloorTests {
             let watched = try world.perform(WatchChannel(channel: "general", limit: 100), as: "ben", connection: 1)
             return Set(watched.messages.messages.map(\.seq))
         },
-        Path("what a node catches up with") { world, _ in
+        Path("missed events of a node") { world, _ in
             let (floor, now) = (try world.perform(GetChannel(channel: "general"), as: "ben").membership?.historyFloor, world.now)
             let missed = try world.database.read { try $0.missedEvents(of: .channel("general"), after: 0, now: now) }
             let rows = missed.notices.compactMap { notice -> Rows? in
@@ -176,7 +176,7 @@ struct FloorTests {
         },
     ]
 
-    /// How the first messages come to be concealed from ben.
+    /// Ways in which the first messages are hidden from ben.
     private static let floors: [(name: String, make: @Sendable (CoreWorld) throws -> Void)] = [
         ("none", { _ in }), ("emptied by himself", { try $0.perform(ResetHistory(channel: "general"), as: "ben") }),
         (
@@ -213,7 +213,7 @@ struct FloorTests {
             }
         }
         #expect(naming.symmetricDifference(Self.paths.flatMap(\.fields)) == [])
-        // A schema that names no message any more would have nothing to compare.
+        // A schema that no longer names messages would have nothing to compare.
         #expect(naming.isSuperset(of: ["message.get message", "message.deleteMany messages", "message.send parentId"]))
     }
 
@@ -238,7 +238,7 @@ struct FloorTests {
         print("\(path.testDescription) × \(Self.floors.count) floors")
     }
 
-    @Test("SB-60 SB-26 the last message and what is unread are as if the concealed messages weren't there")
+    @Test("SB-60 SB-26 the last message and unread counts are as if the concealed messages didn't exist")
     func lastMessage() throws {
         for floor in Self.floors.dropFirst() {
             let world = try CoreWorld()
@@ -251,7 +251,7 @@ struct FloorTests {
         }
     }
 
-    @Test("SB-52 I10 a page by time tells nothing of when concealed messages were sent, with filters or without")
+    @Test("SB-52 I10 a page by time doesn't reveal when concealed messages were sent, with filters or without")
     func times() throws {
         for floor in Self.floors.dropFirst() {
             let world = try CoreWorld()

@@ -10,7 +10,7 @@ struct HistoryTests {
         let limit = operation.limit ?? Limits.historyPage.standard
         var older: [Message] = []
         var newer: [Message] = []
-        /// Where a page stands that holds nothing: between the messages up to here and those after it.
+        /// The place of an empty page: between the messages up to here and those after it.
         var place = Seq.max
         if let after = operation.after {
             newer = Array(all.filter { $0.seq > after }.prefix(limit))
@@ -30,7 +30,7 @@ struct HistoryTests {
             messages: page, hasOlder: all.contains { $0.seq < first }, hasNewer: all.contains { $0.seq > last }, seq: head)
     }
 
-    @Test("R22 something newer is there also if it counts for nobody, and not if it was deleted for good")
+    @Test("R22 newer messages exist even if they count for nobody, but not if they were deleted for good")
     func newer() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -52,7 +52,7 @@ struct HistoryTests {
         #expect(try !hasNewer(than: first))
     }
 
-    @Test("R22 pages before, after and around every place are what the definition says", arguments: Seeds.first(3))
+    @Test("R22 pages before, after and around every place match the definition", arguments: Seeds.first(3))
     func pages(seed: UInt64) throws {
         let world = try CoreWorld()
         var history = try RandomHistory(seed: seed, in: world, users: ["ann", "bob"])
@@ -72,7 +72,7 @@ struct HistoryTests {
             }
             for operation in operations {
                 var page = try world.perform(operation, as: "root", role: .admin)
-                // Of root, who has no profile, there is nothing to tell.
+                // Root has no profile to send.
                 let named = Set((page.users ?? []).map(\.userId))
                 let senders = Set(page.messages.map(\.sender) + page.messages.flatMap { $0.mentionees?.mentionedUsers ?? [] })
                     .subtracting(["root"])
@@ -87,7 +87,7 @@ struct HistoryTests {
     }
 
     @Test(
-        "SB-14 SB-26 I10 a message by its id is the one that the pages show the same user, and around it is at least the page around its seq; what no page shows isn't found",
+        "SB-14 SB-26 I10 a message by its id is the one that pages show the user, and the page around it contains the page around its seq; others aren't found",
         arguments: Seeds.first(3))
     func byID(seed: UInt64) throws {
         let world = try CoreWorld()
@@ -100,7 +100,7 @@ struct HistoryTests {
             let seen = try? world.perform(ListMessages(channel: channel, limit: 100), as: "root", role: .admin).messages
             guard let everything = seen else { continue }
             if let message = everything.first {
-                // In a deleted channel nobody deletes any more.
+                // In a deleted channel no message can be deleted.
                 _ = try? world.perform(PurgeMessage(channel: channel, message: message.messageId), as: "root", role: .admin)
             }
             for user in users {
@@ -117,7 +117,7 @@ struct HistoryTests {
                         let (bySeq, byID) = (
                             try world.perform(same, as: user).messages, try world.perform(around, as: user).messages
                         )
-                        // It goes on to the end of a time.
+                        // It continues to the end of a time.
                         let more = byID.filter { !bySeq.contains($0) }
                         #expect(bySeq.allSatisfy(byID.contains), "seed \(seed)")
                         #expect(
@@ -139,7 +139,7 @@ struct HistoryTests {
         #expect(found > 10 && concealed > 2, "seed \(seed)")
     }
 
-    @Test("SB-59 a deleted message is found by its id, without its content, in its own channel alone")
+    @Test("SB-59 a deleted message is found by its id, without its content, only in its own channel")
     func deleted() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -152,7 +152,7 @@ struct HistoryTests {
         #expect(try world.refusal(GetMessage(channel: "other", message: sent.messageId), as: "ann") == refusal)
     }
 
-    @Test("R22 only one of before, after, around and aroundMessage goes into one call; a place is one that a stream can have")
+    @Test("R22 a call takes only one of before, after, around and aroundMessage; a place must be possible in a stream")
     func refuses() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -180,7 +180,7 @@ struct HistoryTests {
             fields == ["after", "around", "aroundMessage", "beforeMessage", "afterMessage", "beforeTime", "afterTime"])
     }
 
-    @Test("I18 pages of large messages end early, and still hold everything between them", arguments: [true, false])
+    @Test("I18 pages of large messages end early, and together still hold everything", arguments: [true, false])
     func largeMessages(forwards: Bool) throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")

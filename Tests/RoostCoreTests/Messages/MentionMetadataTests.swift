@@ -3,7 +3,7 @@ import RoostCore
 import RoostTestSupport
 import Testing
 
-@Suite("Metadata that say where mentions stand")
+@Suite("Metadata with the places of mentions")
 struct MentionMetadataTests {
     private static func mention(_ index: Int64, _ length: Int64, of user: String? = "cid") -> JSONValue {
         var entry: [String: JSONValue] = ["type": "channel", "index": .integer(index), "length": .integer(length)]
@@ -16,17 +16,17 @@ struct MentionMetadataTests {
 
     private static func mentioned(_ entries: JSONValue...) -> JSONValue { ["mentioned": .array(entries)] }
 
-    /// Metadata in the form of the SDK, whose places the text hasn't, and in other forms.
+    /// Metadata in the SDK's form with places that the text doesn't have, and in other forms.
     private static let metadata: [JSONValue] = [
         mentioned(mention(1000, 3)), mentioned(mention(3, 1000)), mentioned(mention(-4, 3)), mentioned(mention(3, -3)),
         mentioned(mention(3, 0)), mentioned(mention(.max, .max), mention(.min, .min)),
-        // Over one another, of users and of the channel.
+        // Overlapping ones, of users and of the channel.
         mentioned(mention(3, 3), mention(4, 3, of: "ann"), mention(3, 3, of: nil), mention(3, 3)),
         mentioned(mention(3, 3, of: "nobody"), mention(3, 3, of: ""), ["type": "role"], 7, .null, "x"),
         ["mentioned": "everyone"], ["mentioned": ["cid": [3, 3]]], ["highlights": [[3, 4]]], [:],
     ]
 
-    @Test("MN-05 R34 metadata are the app's own: whatever places they name, they are kept as they are, and mention nobody")
+    @Test("MN-05 R34 metadata are the app's own: whatever places they name, they are kept unchanged, and mention nobody")
     func opaque() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["ben", "cid"])
@@ -43,7 +43,7 @@ struct MentionMetadataTests {
         }
         #expect(try [hasMention("ben"), hasMention("cid")] == [true, false])
 
-        // Nor do they by an edit, and those who are mentioned stay so.
+        // Nor do they by an edit, and mentioned users stay mentioned.
         let message = try world.send("plain", to: "general", as: "ann").messageId
         for metadata in Self.metadata {
             let edit = EditMessage(channel: "general", message: message, metadata: metadata)

@@ -7,7 +7,7 @@ import Testing
 struct MentionRightTests {
     private static let cid: [Mentionee] = [.users(["cid"])]
 
-    @Test("MN-02 MN-11 R33 R34 where operators alone mention, a member's edit leaves mentions as they are or takes them back")
+    @Test("MN-02 MN-11 R33 R34 where only operators may mention, a member's edit keeps mentions or removes them")
     func operatorsAlone() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["ben", "cid"])
@@ -25,7 +25,7 @@ struct MentionRightTests {
         let refusals = [
             try world.refusal(send("2"), as: "ben"), try world.refusal(edit(plain, mentionees: Self.cid), as: "ben"),
             try world.refusal(edit(plain, mentionees: [.channel]), as: "ben"),
-            // Also if the message has just these already.
+            // Even if the message already has exactly these.
             try world.refusal(edit(mentioning, text: "z", mentionees: Self.cid), as: "ben"),
         ]
         #expect(refusals.allSatisfy { $0?.code == .notPermitted && $0?.rule?.hasPrefix("message.mention ") == true })
@@ -64,7 +64,7 @@ struct MentionRightTests {
         #expect(try world.perform(edits[2], as: "ann", role: .admin).mentionees == Self.cid)
     }
 
-    @Test("MN-16 R23 R33 R34 own mentions are listed while their channel may be read: not by another policy or a lower role")
+    @Test("MN-16 R23 R33 R34 own mentions are listed only while their channel may be read, by policy and role")
     func reading() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["ben", "cid"])
@@ -89,11 +89,11 @@ struct MentionRightTests {
         #expect(try listed() == [sent])
     }
 
-    /// What ends a mention.
+    /// How a mention ends.
     enum Ending: CaseIterable { case edit, deletion, purge }
 
     @Test(
-        "MN-11 R23 I9 who may not read any more is told that a mention has ended, and not by whom; of a purge nobody is told by whom",
+        "MN-11 R23 I9 a user who may no longer read is notified that a mention has ended, but not by whom; a purge names nobody",
         arguments: Ending.allCases)
     func endOfMention(by ending: Ending) throws {
         for readers in [.members, .operators] as [ChannelPolicy.Audience] {

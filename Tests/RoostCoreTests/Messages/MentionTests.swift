@@ -28,7 +28,7 @@ struct MentionTests {
     func byName() throws {
         let world = try Self.world()
         let sent = try world.perform(Self.mention([.users(["ben", "ann", "ben"])]), as: "ann")
-        // Each once, and the sender is named like anybody.
+        // Each once, and the sender is named like anyone else.
         #expect(sent.mentionees == [.users(["ben", "ann"])] && sent.droppedMentions == nil)
         #expect(
             try [isMentioned("ben", in: world), isMentioned("ann", in: world), isMentioned("cid", in: world)] == [
@@ -66,7 +66,7 @@ struct MentionTests {
             ])
         try world.perform(MarkRead(channel: "general"), as: "cid")
         #expect(try [isMentioned("ben", in: world), isMentioned("cid", in: world)] == [true, false])
-        // Whoever joins has read everything before.
+        // A new member has read everything before.
         try world.perform(JoinChannel(channel: "general"), as: "eve")
         #expect(try !isMentioned("eve", in: world))
         try world.perform(DeleteMessage(channel: "general", message: sent.messageId), as: "ann")
@@ -74,7 +74,7 @@ struct MentionTests {
         #expect(world.events().last?.rows.channelMentions?.map(\.mentionSeq) == [nil])
     }
 
-    @Test("MN-12 MN-16 R35 a client that missed nothing but messages learns that one of them mentions the channel")
+    @Test("MN-12 MN-16 R35 a client that missed only messages learns that one of them mentions the channel")
     func missed() throws {
         let world = try Self.world()
         let after = try world.perform(GetChannel(channel: "general"), as: "ben").channel.counters.seq
@@ -93,12 +93,12 @@ struct MentionTests {
         #expect(events.flatMap { $0.rows.channelMentions ?? [] } == [mention])
     }
 
-    @Test("MN-11 MN-16 R34 an edit mentions in a message that was read, which stays read, and takes mentions back")
+    @Test("MN-11 MN-16 R34 an edit adds mentions to a read message, which stays read, and removes mentions")
     func edits() throws {
         let world = try Self.world()
         let sent = try world.perform(Self.mention([.users(["ben"])]), as: "ann")
         for user in ["ben", "cid"] as [UserID] { try world.perform(MarkRead(channel: "general"), as: user) }
-        // The text alone leaves the mentions as they are: they have been read.
+        // Editing only the text leaves the mentions as they are: read.
         try world.perform(EditMessage(channel: "general", message: sent.messageId, text: "@all"), as: "ann")
         #expect(try [isMentioned("ben", in: world), isMentioned("cid", in: world)] == [false, false])
         let edited = try world.perform(
@@ -114,7 +114,7 @@ struct MentionTests {
         #expect(try [isMentioned("ben", in: world), isMentioned("cid", in: world)] == [false, false])
     }
 
-    @Test("MN-16 the newest of several mentions counts, and the one before it once that is gone")
+    @Test("MN-16 the newest of several mentions counts, and the previous one once that is gone")
     func several() throws {
         let world = try Self.world()
         let first = try world.perform(Self.mention([.users(["ben"])], "1"), as: "ann")
@@ -136,7 +136,7 @@ struct MentionTests {
         #expect(stored.mentionees == [.users(["ben"])] && stored.droppedMentions == nil)
         let none = try world.perform(Self.mention([.users(["eve"])], "2"), as: "ann")
         #expect(none.mentionees == nil && none.droppedMentions == ["eve"])
-        // A sender who has lost the answer gets it again, also once whom it didn't mention has become a member.
+        // A sender who has lost the answer gets it again, even after the unmentioned user has become a member.
         try world.perform(JoinChannel(channel: "general"), as: "eve")
         #expect(try world.perform(Self.mention([.users(["ben", "eve", "nobody"])]), as: "ann") == sent)
         #expect(try world.perform(Self.mention([.users(["eve"])], "2"), as: "ann") == none)
@@ -144,13 +144,13 @@ struct MentionTests {
         let edited = try world.perform(
             EditMessage(channel: "general", message: none.messageId, mentionees: [.users(["eve", "cid"])]), as: "ann")
         #expect(edited.mentionees == [.users(["cid"])] && edited.droppedMentions == ["eve"])
-        // Whom it mentions now is what the edit says.
+        // The edit decides whom it mentions now.
         let again = try world.perform(Self.mention([.users(["eve"])], "2"), as: "ann")
         #expect(again.mentionees == [.users(["cid"])] && again.droppedMentions == nil)
-        // A message that the sender has deleted for themselves says nothing of mentions.
+        // A message that the sender has deleted for themselves has no mentions.
         try world.perform(DeleteMessagesForMe(channel: "general", messages: [sent.messageId]), as: "ann")
         #expect(try world.perform(Self.mention([.users(["ben", "eve"])]), as: "ann").droppedMentions == nil)
-        // Who may not read the message wouldn't find it.
+        // A user who may not read the message wouldn't find it.
         try world.perform(
             UpdateChannel(channel: "general", policy: PolicyChanges(read: .operators)), as: "root", role: .admin)
         let unreadable = try world.perform(Self.mention([.users(["ben", "cid"])], "4"), as: "ann")
@@ -158,12 +158,12 @@ struct MentionTests {
         try world.perform(UpdateChannel(channel: "general", policy: PolicyChanges(read: .members)), as: "root", role: .admin)
         #expect(
             try world.rows("SELECT COUNT(*) FROM mentions WHERE message_id = \(unreadable.messageId)") { $0.int() } == [0])
-        // Banned members are none: a ban is a row of its own until then.
+        // Banned users aren't members: until then a ban is a separate row.
         try world.execute("UPDATE members SET banned_until = \(Timestamp.forever) WHERE user_id = 'ben'")
         #expect(try world.perform(Self.mention([.users(["ben"])], "3"), as: "ann").droppedMentions == ["ben"])
     }
 
-    @Test("MN-01 D-25 SB-45 the 31st mention is refused; of those above the cap nobody is told, and all are mentioned")
+    @Test("MN-01 D-25 SB-45 the 31st mention is refused; users above the cap aren't notified, though all are mentioned")
     func limits() throws {
         let world = try Self.world()
         world.options.mentionsPerMessage = 2
@@ -179,7 +179,7 @@ struct MentionTests {
         #expect(try [isMentioned("ben", in: world), isMentioned("cid", in: world)] == [true, true])
     }
 
-    @Test("MN-11 D-25 SB-45 an edit tells no more users than the cap leaves beside those whom the message mentions already")
+    @Test("MN-11 D-25 SB-45 an edit notifies no more users than the cap leaves beside those already mentioned")
     func limitsOfEdits() throws {
         let world = try Self.world()
         world.options.mentionNotifyCap = 2
@@ -191,17 +191,17 @@ struct MentionTests {
             try world.perform(edit, as: "ann")
             return world.events().dropFirst(before).filter { $0.kind == .mentionReceived }.map(\.stream)
         }
-        // The sender is none of the two.
+        // The sender isn't one of the two.
         #expect(try told(["ann", "eve", "cid", "ben"]) == [.user("eve")])
         #expect(try [isMentioned("eve", in: world), isMentioned("cid", in: world)] == [true, true])
         #expect(try told(["ann", "cid", "ben"]) == [])
-        // Whom the message mentions again would be told once more.
+        // A user whom the message mentions again would be notified again.
         #expect(try told(["eve", "cid"]) == [])
         #expect(try isMentioned("eve", in: world))
     }
 
     @Test(
-        "MN-11 D-25 SB-45 however often a message is edited, deleted and brought back, no more users are told of it than the cap says"
+        "MN-11 D-25 SB-45 however often a message is edited, deleted and restored, it notifies no more users than the cap"
     )
     func limitOfAllEdits() throws {
         let world = try Self.world()
@@ -224,14 +224,14 @@ struct MentionTests {
             try world.perform(EditMessage(channel: "general", message: message, mentionees: [.users(users)]), as: "ann")
         }
         #expect(try told { try edit(["u1", "u2"]) } == [.user("u2")])
-        // In the place of the two comes another one, so that the message has told three.
+        // Another user replaces the two, so the message has notified three.
         #expect(try told { try edit(["u3"]) } == [.user("u3")])
         try world.perform(DeleteMessage(channel: "general", message: message), as: "ann")
         #expect(try told { try world.perform(UndeleteMessage(channel: "general", message: message), as: "ann") } == [.user("u3")])
         #expect(try told { try edit(["u4", "u5", "u6"]) } == [.user("u4")])
         #expect(try ["u4", "u5", "u6"].map { try isMentioned($0, in: world) } == [true, true, true])
         #expect(try told { try edit([]) } == [] && told { try edit(["u1", "u2"]) } == [])
-        // Another message has a cap of its own.
+        // Another message has its own cap.
         #expect(try told { try world.perform(Self.mention([.users(["u1"])], "2"), as: "ann") } == [.user("u1")])
         try world.perform(PurgeMessage(channel: "general", message: message), as: "ann")
         #expect(try world.rows("SELECT user_id FROM mentions WHERE message_id = \(message)") { $0.string() } == [])
@@ -249,7 +249,7 @@ struct MentionTests {
                 == .mentionAllDisabled)
         #expect(try world.dump() == before)
         #expect(try world.perform(GetConfiguration(), as: "ann").options.isMentionAllEnabled == false)
-        // What was acknowledged stays so, whatever is turned off since.
+        // An acknowledged message stays so, whatever is turned off later.
         #expect(try world.perform(Self.mention([.users(["ben"]), .channel]), as: "ann").messageId == message)
     }
 
@@ -283,7 +283,7 @@ struct MentionTests {
         #expect(try world.perform(ListMentions(), as: "eve").items == [])
     }
 
-    @Test("SB-26 SB-60 what members have hidden from themselves goes on mentioning them for all others, and they aren't told of it")
+    @Test("SB-26 SB-60 a message that members hid from themselves still mentions them for others, and doesn't notify them")
     func ownFloors() throws {
         let world = try Self.world()
         let sent = try world.perform(Self.mention([.users(["ben", "cid"])]), as: "ann")
@@ -307,7 +307,7 @@ struct MentionTests {
         }
     }
 
-    @Test("MN-17 SB-60 who has emptied their history isn't told apart by an edit, also of a message of before they came")
+    @Test("MN-17 SB-60 an edit doesn't reveal who has emptied their history, even of a message from before they joined")
     func emptiedHistory() throws {
         let world = try Self.world()
         let sent = try world.perform(Self.mention([.users(["ben"])]), as: "ann")
@@ -323,13 +323,13 @@ struct MentionTests {
         #expect(try dropped("1") == ["eve"])
         try world.perform(ResetHistory(channel: "general"), as: "dan")
         #expect(try dropped("2") == ["eve"])
-        // Nor after they have left and come back.
+        // Nor after they have left and rejoined.
         try world.perform(LeaveChannel(channel: "general"), as: "dan")
         try world.perform(AddMembers(channel: "general", users: ["dan"]), as: "ann")
         #expect(try dropped("3") == ["eve"])
     }
 
-    @Test("MN-16 R34 the list of own mentions is across channels, newest first, without what can't be seen any more")
+    @Test("MN-16 R34 the list of a user's mentions spans channels, newest first, without messages that they can no longer see")
     func list() throws {
         let world = try Self.world()
         try world.channel("other", owner: "cid", members: ["ben"])
@@ -349,7 +349,7 @@ struct MentionTests {
         let second = try world.perform(ListMentions(limit: 2, cursor: first.nextCursor), as: "ben")
         #expect(first.items + second.items == Array(sent.reversed().prefix(4)))
         #expect(first.users?.map(\.userId) == ["ann", "ben", "cid"])
-        // By the channel alone nobody is named.
+        // A mention of only the channel names nobody.
         #expect(try world.perform(ListMentions(), as: "ann").items == [])
         try world.perform(DeleteMessage(channel: "general", message: sent[4].messageId), as: "ann")
         try world.perform(LeaveChannel(channel: "other"), as: "ben")
@@ -358,7 +358,7 @@ struct MentionTests {
         #expect(try world.code(ListMentions(limit: 101), as: "ben") == .limitExceeded)
     }
 
-    @Test("SB-04 MN-16 in an ephemeral channel a message says whom it mentions, and nobody is told beside or has it to read")
+    @Test("SB-04 MN-16 in an ephemeral channel a message says whom it mentions, without a notification or an unread mention")
     func ephemeral() throws {
         let world = try Self.world()
         try world.perform(CreateChannel(channel: "talk", type: .group, users: ["ben"], isEphemeral: true), as: "ann")
@@ -373,7 +373,7 @@ struct MentionTests {
         #expect(try world.perform(ListMentions(), as: "ben").items == [])
     }
 
-    @Test("MN-04 entries are at most two, one of each type, and say whom they name")
+    @Test("MN-04 there are at most two entries, one of each type, and they say whom they name")
     func shapes() throws {
         let world = try Self.world()
         let before = try world.dump()
@@ -388,14 +388,14 @@ struct MentionTests {
         silent.content.isSilent = true
         #expect(try world.refusal(silent, as: "ann")?.field == "mentionees")
         #expect(try world.dump() == before)
-        // An entry for users that names none mentions nobody.
+        // An entry for users without names mentions nobody.
         #expect(try world.perform(Self.mention([.users([])], "none"), as: "ann").mentionees == nil)
         // A list for the channel is empty or absent.
         #expect(try world.perform(Self.mention([Mentionee(type: .channel, users: [])]), as: "ann").mentionees == [.channel])
     }
 
     @Test(
-        "MN-16 a mention of the channel is unread behind any number of the reader's own, for a client that is new to the channel too"
+        "MN-16 a mention of the channel is unread before any number of the reader's own, also for a client new to the channel"
     )
     func behindOwn() throws {
         let world = try Self.world()
@@ -403,7 +403,7 @@ struct MentionTests {
             let fresh = try world.perform(Resume(after: 0, channels: [:]), as: user).channels
             let rows = try #require(fresh.first?.rows)
             let membership = try #require(try world.perform(GetChannel(channel: "general"), as: user).membership)
-            // The user's own stream tells what they have deleted for themselves.
+            // The user's own stream has the messages that they deleted for themselves.
             let deletions = world.events().filter { $0.stream == .user(user) }.flatMap { $0.rows.ownDeletions ?? [] }.map(\.seq)
             let mentions = (rows.channelMentions ?? []).filter { !deletions.contains($0.seq) }
             return Unread.hasMention(in: membership, mentions, as: user)
@@ -411,7 +411,7 @@ struct MentionTests {
         let theirs = try world.perform(Self.mention([.channel], "theirs"), as: "ann")
         for number in 0..<(Limits.freshMentions + 5) { try world.perform(Self.mention([.channel], "\(number)"), as: "ben") }
         #expect(try isMentioned("ben", in: world) && isMentionedAnew("ben"))
-        // One of them is taken back, and another comes by an edit.
+        // One of them is removed, and another added by an edit.
         let sent = try world.perform(SendMessage(channel: "general", clientId: "edited", text: "x"), as: "ben")
         try world.perform(EditMessage(channel: "general", message: sent.messageId, mentionees: [.channel]), as: "ben")
         #expect(try isMentioned("ben", in: world) && isMentionedAnew("ben"))
@@ -422,7 +422,7 @@ struct MentionTests {
         try world.perform(DeleteMessagesForMe(channel: "general", messages: [theirs.messageId]), as: "ben")
         #expect(try !isMentioned("ben", in: world) && !isMentionedAnew("ben"))
         #expect(try isMentioned("cid", in: world) && isMentionedAnew("cid"))
-        // Each of a sender's own knows where to go on: none of them leads to another of the same run.
+        // Each of a sender's own leads to an earlier one by another sender, not to one of the same run.
         let places = try world.rows(
             "SELECT sender_id, mention_seq, other_mention_seq FROM channel_mentions WHERE mention_seq IS NOT NULL ORDER BY mention_seq"
         ) { (sender: $0.string(), at: $0.int64(), other: $0.int64()) }
@@ -432,13 +432,13 @@ struct MentionTests {
         }
     }
 
-    @Test("MN-16 R35 after every step of random histories, who is mentioned is what a recount says", arguments: Seeds.first(3))
+    @Test("MN-16 R35 after every step of random histories, mentions match a recount", arguments: Seeds.first(3))
     func recount(seed: UInt64) throws {
         let world = try CoreWorld()
         var history = try RandomHistory(seed: seed, in: world)
         for _ in 0..<300 {
             let what = try history.step(in: world)
-            // What isn't stored can't be unread.
+            // Messages that aren't stored can't be unread.
             let ephemeral = try world.rows("SELECT channel_id FROM channels WHERE is_ephemeral = 1") {
                 $0.identifier(ChannelID.self)
             }
@@ -452,7 +452,7 @@ struct MentionTests {
         }
     }
 
-    /// Whether a message mentions a user that they haven't read, out of every event so far: nothing of what the product keeps for it is used.
+    /// Whether an unread message mentions the user, from all events so far, without the server's own bookkeeping.
     private static func recount(_ user: UserID, _ channel: ChannelID, in world: CoreWorld) throws -> Bool {
         guard let membership = try world.perform(GetChannel(channel: channel), as: user).membership else { return false }
         var since: [Seq: (byName: Seq?, ofChannel: Seq?)] = [:]
@@ -467,7 +467,7 @@ struct MentionTests {
                 )
             }
         }
-        // What somebody has deleted for themselves mentions them no more, also if they mark it as unread.
+        // A message that a user deleted for themselves no longer mentions them, even if they mark it as unread.
         let deletions = world.events().filter { $0.stream == .user(user) }.flatMap { $0.rows.ownDeletions ?? [] }
         let gone = Set(deletions.filter { $0.channelId == channel }.map(\.seq))
         return since.contains { seq, since in

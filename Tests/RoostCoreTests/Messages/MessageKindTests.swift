@@ -9,7 +9,7 @@ struct MessageKindTests {
     func admin() throws {
         let world = try CoreWorld()
         for channel in ["a", "b", "c"] as [ChannelID] { try world.channel(channel, owner: "ann") }
-        // Who is in a conversation writes there as themselves, whatever their token says.
+        // A conversation's member writes there as themselves, whatever their token says.
         try world.channel("talk", type: .conversation, owner: "root", members: ["ben"])
         func send(_ channels: [ChannelID], _ clientId: ClientID = "1") -> SendAdminMessage {
             SendAdminMessage(channels: channels, clientId: clientId, text: "Maintenance at noon")
@@ -21,7 +21,7 @@ struct MessageKindTests {
         let again = try world.perform(send(["c", "b", "a"]), as: "root", role: .admin).messages
         #expect(again.map(\.channelId) == ["c", "b", "a"] && again[2] == sent[0])
         #expect(try world.perform(ListMessages(channel: "c"), as: "ann").messages == [again[0]])
-        // One channel that lets no admin send, or isn't there, and nothing is sent.
+        // If one channel lets no admin send, or doesn't exist, nothing is sent.
         let before = try world.dump()
         for (channels, code, field) in [
             (["a", "talk"], RoostError.Code.kindForbids, "channels[1]"), (["nowhere", "a"], .notFound, "channels[0]"),
@@ -55,7 +55,7 @@ struct MessageKindTests {
         #expect(try world.dump() == before)
     }
 
-    @Test("R19 I4 an admin message is acknowledged for ever: after edits, and the end of its parent and of its channels")
+    @Test("R19 I4 an admin message stays acknowledged after edits, and after its parent and its channels are deleted")
     func adminAgain() throws {
         let world = try CoreWorld()
         for channel in ["a", "b", "c"] as [ChannelID] { try world.channel(channel, owner: "ann") }
@@ -87,7 +87,7 @@ struct MessageKindTests {
         #expect(try world.perform(ListMessages(channel: "c"), as: "ann").messages == [other[1]])
     }
 
-    @Test("R19 nobody sends admin or system messages by message.send, and the app's own need a custom type and no text")
+    @Test("R19 message.send refuses admin and system messages, and custom ones need a custom type but no text")
     func kinds() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -106,11 +106,11 @@ struct MessageKindTests {
         #expect(try refusal(.custom, text: "", customType: "card") == nil)
         let card = try #require(try world.perform(ListMessages(channel: "general"), as: "ann").messages.first)
         #expect(card.kind == .custom && card.text == "" && card.customType == "card")
-        // An edit leaves a message that could be sent.
+        // An edited message must be one that could be sent.
         try world.perform(EditMessage(channel: "general", message: card.messageId, text: "a"), as: "ann")
         let text = try world.send("x", to: "general", as: "ann")
         for blank in ["", " ", "\u{200B}"] {
-            // A custom one may be edited to what it may be sent with.
+            // A custom one may be edited to anything that it may be sent with.
             #expect(try refusal(.custom, text: blank, customType: "card", "blank \(blank.utf8.count)") == nil)
             let edited = try world.perform(EditMessage(channel: "general", message: card.messageId, text: blank), as: "ann")
             #expect(edited.text == blank)
@@ -135,7 +135,7 @@ struct MessageKindTests {
         content.metaArrays = ["votes": ["a", "b"]]
         #expect(sent.content == content)
         #expect(try world.perform(GetMessage(channel: "general", message: sent.messageId), as: "ben") == sent)
-        // Nothing translates, which is no error: the message says so, and so does the app's configuration.
+        // Nothing translates, which isn't an error: the message says so, and so does the app's configuration.
         #expect(try sent.translationStatus == .unavailable && world.send("y", to: "general", as: "ann").translationStatus == nil)
         #expect(try world.perform(GetConfiguration(), as: "ben").translation == .unavailable)
         for languages in [["de", "de"], ["d e"], [""], ["-de"], ["deutschland"], ["1de"], ["de-"]] {
@@ -152,7 +152,7 @@ struct MessageKindTests {
                 == nil)
     }
 
-    @Test("R25 a silent message is unread for nobody, counts in no list, and brings no hidden channel back")
+    @Test("R25 a silent message is never unread, counts in no list, and brings no hidden channel back")
     func silent() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["ben"])
@@ -170,7 +170,7 @@ struct MessageKindTests {
         #expect(try world.perform(GetUnread(channel: "general"), as: "ben").unreadCount == 1)
     }
 
-    @Test("SB-33 D-39 who owns a channel doesn't change what the app says in it; admins do, and owners delete it")
+    @Test("SB-33 D-39 a channel's owner can't edit the app's messages in it, but may delete them; admins edit them")
     func adminMessages() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["ben"])
@@ -182,7 +182,7 @@ struct MessageKindTests {
         for refusal in [try world.refusal(edit, as: "ann"), try world.refusal(lists, as: "ann")] {
             #expect(refusal?.code == .notPermitted && refusal?.message == "Only admins edit admin messages.")
         }
-        // Nor does the sender, who isn't an admin any more.
+        // Nor can the sender, who is no longer an admin.
         #expect(try world.code(edit, as: "root") != nil)
         #expect(try world.dump() == before)
         let text = EditMessage(channel: "general", message: sent.messageId, text: "The app says more")
@@ -208,7 +208,7 @@ struct MessageKindTests {
             update(create: ["c", "b"], add: ["c": ["1"], "b": ["m", "a"]], removeValues: ["b": ["z"]], remove: ["a"]), as: "ann")
         #expect(changed.metaArrays == ["b": ["a", "m"], "c": ["1"]] && changed.editedAt == nil && changed.changeSeq > sent.seq)
         #expect(world.events().last?.rows.messages == [changed])
-        // Once more, and nothing happens.
+        // A repeat changes nothing.
         let before = try world.dump()
         #expect(
             try world.perform(

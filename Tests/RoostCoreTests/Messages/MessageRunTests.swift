@@ -5,7 +5,7 @@ import Testing
 
 @Suite("A long random run of messages")
 struct MessageRunTests {
-    /// The rules on their own, and a clock that sometimes falls back.
+    /// The rules alone, with a clock that sometimes goes back.
     private struct Rules: OperationPerformer {
         let world: CoreWorld
 
@@ -17,11 +17,11 @@ struct MessageRunTests {
         }
     }
 
-    /// On PostgreSQL every question takes several times as long: there it is a quarter of the steps.
+    /// On PostgreSQL every query takes several times as long: there the steps are a quarter.
     private static let seeds = Seeds.first(TestDatabase.Engine.chosen == .sqlite ? 4 : 1)
 
     @Test(
-        "AM-43 AM-44 MN-16 R35 I7 what is unread, mentions, counts and the newest page are after each of 20,000 steps what a recount says",
+        "AM-43 AM-44 MN-16 R35 I7 after each of 20,000 steps unread counts, mentions, counters and the newest page match a recount",
         arguments: seeds)
     func recount(seed: UInt64) async throws {
         let world = try CoreWorld()
@@ -49,12 +49,12 @@ struct MessageRunTests {
                 return
             }
         }
-        // A run in which everything is refused would prove nothing.
+        // A run with only refusals would prove nothing.
         let rare = run.acceptedCounts.filter { $0.value < 20 }
         #expect(rare == [:] && run.acceptedCounts.count == 22)
     }
 
-    /// Where the server differs from a recount in some channels. Some users also ask for all that is shown of them,
+    /// Where the server differs from a recount in some channels. Some users also ask for everything shown of them,
     /// and the last one for the newest messages.
     private func differences(
         from recount: MessageRecount, in channels: [ChannelID], of world: CoreWorld, askedMoreBy readers: [UserID?]
@@ -113,7 +113,7 @@ struct MessageRunTests {
         }
     }
 
-    /// The answer; nil for those who aren't members, or may not know of the channel.
+    /// The answer; nil for non-members and users who may not know of the channel.
     private func unlessRefused<O: Handled>(_ operation: O, as user: UserID, in world: CoreWorld) throws -> O.Response? {
         do {
             return try world.perform(operation, as: user)

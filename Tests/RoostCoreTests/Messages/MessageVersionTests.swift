@@ -31,14 +31,14 @@ struct MessageVersionTests {
         try world.perform(DeleteMessage(channel: "room", message: message.messageId), as: user)
     }
 
-    /// Runs what is due, as the server does, and checks that the next run is due when the next version's time is over.
+    /// Runs due effects, as the server does, and checks that the next run is due when the next version expires.
     private func runEffects(in world: CoreWorld) throws {
         let (due, _) = try world.database.read { try $0.effectsDue(of: [.forgetVersions], at: world.now, limit: 10) }
         #expect(due.count == 1)
         for effect in due { #expect(try world.inContext { try $0.finish(effect, as: .forgetVersions) }) }
         let next = try world.database.read { try $0.effectsDue(of: [.forgetVersions], at: world.now, limit: 10).next }
         let end = try world.rows("SELECT MIN(kept_until) FROM message_versions") { $0.optionalTimestamp() }.first ?? nil
-        // Where several write, each lane's key has a row of its own, which may be due when nothing is over.
+        // With several writers each lane's key has its own row, which may be due when nothing expires.
         if TestDatabase.Engine.chosen == .sqlite {
             #expect(next == end)
         } else if let end {
@@ -46,7 +46,7 @@ struct MessageVersionTests {
         }
     }
 
-    @Test("SB-59 R24 a deleted message is brought back by its author, as it was, to everyone, and again without effect")
+    @Test("SB-59 R24 an author restores a deleted message, as it was, for everyone, and a repeat has no effect")
     func undeletion() throws {
         let world = try Self.world()
         let sent = try world.perform(
@@ -62,19 +62,19 @@ struct MessageVersionTests {
         #expect(back.seq == sent.seq && back.changeSeq > before.changeSeq)
         let event = try #require(world.events().last { $0.stream == .channel("room") })
         #expect(event.kind == .messageUndeleted && event.rows.messages?.map(\.text) == ["hello, @cid"])
-        // Whom it mentions is mentioned from here on.
+        // Its mentions count from here on.
         #expect(try world.perform(GetUnread(channel: "room"), as: "cid").hasMention)
         #expect(try world.perform(GetUnread(channel: "room"), as: "cid").unreadCount == 0)
         #expect(try world.perform(QueryChannels(), as: "ann").items.first?.lastMessage?.text == "hello, @cid")
         let state = try world.dump()
         #expect(try world.perform(undelete(sent), as: "ben") == back)
         #expect(try world.dump() == state)
-        // It can be deleted and brought back again.
+        // It can be deleted and restored again.
         try delete(sent, in: world)
         #expect(try world.perform(undelete(sent), as: "ben").text == "hello, @cid")
     }
 
-    @Test("SB-59 R24 what an operator has deleted for themselves is shown to them by its versions neither")
+    @Test("SB-59 R24 an operator doesn't see versions of messages that they deleted for themselves")
     func ownDeletion() throws {
         let world = try Self.world()
         let sent = try world.perform(SendMessage(channel: "room", clientId: "1", text: "first"), as: "ben")
@@ -85,7 +85,7 @@ struct MessageVersionTests {
         #expect(try world.perform(list, as: "ann").versions == [])
     }
 
-    @Test("SB-59 MN-17 what is brought back mentions those who can still be mentioned")
+    @Test("SB-59 MN-17 a restored message mentions the users who can still be mentioned")
     func mentions() throws {
         let world = try Self.world()
         let sent = try world.perform(
@@ -95,17 +95,17 @@ struct MessageVersionTests {
         try world.perform(LeaveChannel(channel: "room"), as: "cid")
         world.options.isMentionAllEnabled = false
         let back = try world.perform(undelete(sent), as: "ben")
-        // The channel's mention is gone without being named: neither the message nor its event has it.
+        // The channel's mention is dropped silently: neither the message nor its event has it.
         let event = try #require(world.events().last { $0.stream == .channel("room") })
         #expect(event.kind == .messageUndeleted && event.rows.channelMentions == nil)
         #expect(event.rows.messages?.first?.mentionees == [.users(["ann"])])
-        // Whom it doesn't mention any more, the answer says, and no message.
+        // The answer says whom it no longer mentions; the message doesn't.
         #expect(back.mentionees == [.users(["ann"])] && back.droppedMentions == ["cid"])
         #expect(try world.perform(GetMessage(channel: "room", message: sent.messageId), as: "ben").droppedMentions == nil)
         #expect(try world.perform(GetUnread(channel: "room"), as: "ann").hasMention)
     }
 
-    @Test("SB-59 SB-58 MN-02 R24 whoever may not edit or mention any more brings back nothing, or no mention")
+    @Test("SB-59 SB-58 MN-02 R24 a user who may no longer edit or mention can't restore a message, or its mentions")
     func lostRights() throws {
         let world = try Self.world()
         let sent = try world.perform(
@@ -124,7 +124,7 @@ struct MessageVersionTests {
         #expect(try world.code(undelete(sent), as: "ben") == .notMember)
     }
 
-    @Test("R24 SB-59 a deletion that is taken back leaves the earlier versions the time that they had")
+    @Test("R24 SB-59 an undone deletion leaves earlier versions their former time")
     func timeAgain() throws {
         let world = try Self.world(undeletion: 60, versions: 86_400)
         let sent = try world.send("one", to: "room", as: "ben")
@@ -141,9 +141,9 @@ struct MessageVersionTests {
         #expect(try versions(sent, in: world).map(\.text) == ["one"])
     }
 
-    @Test("R24 what deletes earlier versions goes on under one key, whichever lane asked for it", arguments: [0, 7] as [Int64])
+    @Test("R24 the effect that deletes versions continues under one key, whichever lane requested it", arguments: [0, 7] as [Int64])
     func commonKey(lane: Int64) throws {
-        // Where one writes, there is nobody to wait for.
+        // A single writer waits for no others.
         let asked = TestDatabase.Engine.chosen == .postgresql ? "\(lane)" : ""
         let world = try Self.world()
         func keys() throws -> [String] {
@@ -166,7 +166,7 @@ struct MessageVersionTests {
         #expect(try world.rows("SELECT COUNT(*) FROM message_versions") { $0.int() } == [0])
     }
 
-    @Test("R24 what is over at nearly the same time is deleted in one run")
+    @Test("R24 versions that expire at nearly the same time are deleted in one run")
     func pause() throws {
         let world = try Self.world(undeletion: 60, versions: 0)
         for number in 0..<3 {
@@ -185,7 +185,7 @@ struct MessageVersionTests {
         #expect(try world.rows("SELECT COUNT(*) FROM message_versions") { $0.int() } == [0])
     }
 
-    @Test("SB-59 R24 only who deleted their own message and operators bring it back, within the time, and not for good")
+    @Test("SB-59 R24 only authors who deleted their own message and operators restore it, in time, unless deleted for good")
     func refusals() throws {
         let world = try Self.world(undeletion: 60)
         let sent = try world.send("secret", to: "room", as: "ben")
@@ -214,30 +214,30 @@ struct MessageVersionTests {
         #expect(try world.code(undelete(sent), as: "ann") == .featureDisabled)
     }
 
-    @Test("SB-59 R24 an operator's deletion of what its author has deleted takes the deletion over, once, and without an event")
+    @Test("SB-59 R24 an operator's deletion of a message that its author deleted takes over the deletion, once, without an event")
     func takenOver() throws {
         let world = try Self.world(undeletion: 60)
         try world.perform(SetMemberRole(channel: "room", users: ["cid"], role: .operator), as: "ann")
         let sent = try ["1", "2"].map { try world.send($0, to: "room", as: "ben") }
         for message in sent { try delete(message, in: world) }
         func deleters() throws -> [UserID?] { try sent.map { try versions($0, in: world).first?.replacedBy } }
-        // Their own, once more.
+        // Their own, again.
         try delete(sent[0], in: world)
         #expect(try deleters() == ["ben", "ben"])
         let events = world.events().count
         try delete(sent[0], in: world, as: "ann")
         try world.perform(DeleteMessages(channel: "room", messages: [sent[1].messageId]), as: "ann")
-        // Whoever did it first stays the one who did it.
+        // The first one to delete it stays the deleter.
         try delete(sent[0], in: world, as: "cid")
         #expect(try deleters() == ["ann", "ann"] && world.events().count == events)
         for message in sent { #expect(try world.code(undelete(message), as: "ben") == .notMessageOwner) }
         #expect(try world.perform(undelete(sent[0]), as: "cid").text == "1")
-        // Of a message that is shown again nobody has deleted anything.
+        // A restored message has no deleter.
         try delete(sent[0], in: world)
         #expect(try world.perform(undelete(sent[0]), as: "ben").text == "1")
     }
 
-    @Test("SB-59 R24 an author purges no message that somebody else deleted, as long as it can be brought back")
+    @Test("SB-59 R24 an author can't purge a message that another user deleted, while it can be restored")
     func purgingRemoved() throws {
         let world = try Self.world(undeletion: 60)
         let sent = try ["1", "2", "3"].map { try world.send($0, to: "room", as: "ben") }
@@ -256,7 +256,7 @@ struct MessageVersionTests {
     }
 
     @Test(
-        "SB-59 R24 without the option, what was deleted before can't be brought back: it is shown to nobody, and its author purges it"
+        "SB-59 R24 without the option, earlier deleted messages can't be restored: they are shown to nobody, and authors purge them"
     )
     func purgingWithoutOption() throws {
         let world = try Self.world(undeletion: 60)
@@ -273,7 +273,7 @@ struct MessageVersionTests {
         #expect(try world.code(PurgeMessage(channel: "room", message: sent.messageId), as: "ben") == .notFound)
     }
 
-    @Test("R24 nothing is kept of deleted and edited messages unless the app says so, and an effect ends it")
+    @Test("R24 nothing of deleted and edited messages is kept unless the app says so, and an effect deletes it")
     func effect() throws {
         let none = try Self.world(undeletion: 0, versions: 0)
         let plain = try none.send("secret", to: "room", as: "ben")
@@ -292,7 +292,7 @@ struct MessageVersionTests {
         world.advance(milliseconds: 60_000)
         try runEffects(in: world)
         #expect(try dump().contains("first") && !dump().contains("third"))
-        // A deletion shortens the time of the versions before it.
+        // A deletion shortens the time of earlier versions.
         try delete(sent, in: world)
         #expect(try versions(sent, in: world).map(\.text) == ["second", "first"])
         world.advance(milliseconds: 60_000)
@@ -301,7 +301,7 @@ struct MessageVersionTests {
         #expect(try dump().isEmpty)
     }
 
-    @Test("R24 an effect that has failed for good is brought back by the next edit: what was said isn't kept for ever")
+    @Test("R24 an effect that has failed for good is revived by the next edit, so versions aren't kept indefinitely")
     func deadEffect() throws {
         let world = try Self.world()
         let sent = try world.send("first", to: "room", as: "ben")
@@ -322,7 +322,7 @@ struct MessageVersionTests {
         for number in 1...12 {
             world.advance(milliseconds: 1000)
             try edit(sent, "\(number)", in: world)
-            // Changing nothing makes no version, and lists aren't part of what is kept.
+            // Changing nothing makes no version, and lists aren't part of a version.
             try edit(sent, "\(number)", in: world)
         }
         try world.perform(UpdateMetaArrays(channel: "room", message: sent.messageId, create: ["k"]), as: "ben")
@@ -341,7 +341,7 @@ struct MessageVersionTests {
         #expect(all.count == 11 && all[0].text == "12" && all[0].isDeletion)
     }
 
-    @Test("I18 a list of large versions ends early, says so, and goes on where it ended")
+    @Test("I18 a list of large versions ends early, says so, and continues where it ended")
     func largeVersions() throws {
         let world = try Self.world()
         func content(_ number: Int) -> (text: String, data: String) {
@@ -366,7 +366,7 @@ struct MessageVersionTests {
         #expect(try world.perform(list, as: "ann") == MessageVersions(versions: []))
     }
 
-    @Test("R24 X-01 the place of a list of versions is one that a stream can have", arguments: [-1, .min, .max] as [Seq])
+    @Test("R24 X-01 the place of a list of versions must be possible in a stream", arguments: [-1, .min, .max] as [Seq])
     func listsBeforeAPlace(before: Seq) throws {
         let world = try Self.world()
         let sent = try world.send("one", to: "room", as: "ben")
@@ -375,7 +375,7 @@ struct MessageVersionTests {
         #expect(refusal?.code == .invalidArgument && refusal?.field == "before")
     }
 
-    @Test("SB-33 SB-59 an admin message that was taken back is brought back by those who may send one, and by no operator")
+    @Test("SB-33 SB-59 a deleted admin message is restored by users who may send one, not by operators")
     func adminMessage() throws {
         let world = try Self.world()
         let content = SendAdminMessage(channels: ["room"], clientId: "1", text: "from the app")
@@ -389,7 +389,7 @@ struct MessageVersionTests {
     }
 
     @Test(
-        "I18 messages that are too large together are deleted in several calls; concealing them has no such limit, nor an answer its parent"
+        "I18 messages too large together are deleted in several calls; concealing them has no such limit, nor has a reply's parent"
     )
     func largeMessages() throws {
         let world = try Self.world()

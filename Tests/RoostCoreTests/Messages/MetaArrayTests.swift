@@ -6,7 +6,7 @@ import Testing
 @Suite("Limits of the lists of texts of messages")
 struct MetaArrayTests {
     private static func letters(_ count: Int) -> String { String(repeating: "a", count: count) }
-    /// So many texts, in the order in which a list has them.
+    /// This many texts, in the order of a list.
     private static func values(_ count: Int) -> [String] { (100..<100 + count).map { "v\($0)" } }
     private static func lists(_ count: Int) -> [String: [String]] {
         Dictionary(uniqueKeysWithValues: names(count).map { ($0, []) })
@@ -64,7 +64,7 @@ struct MetaArrayTests {
         }
     }
 
-    /// What the message of ``updating()`` has: nine lists, of which one is full.
+    /// The lists of the message of ``updating()``: nine, one of them full.
     private static let stored = lists(8).merging(["full": values(100)]) { $1 }
 
     private static func update(
@@ -77,7 +77,7 @@ struct MetaArrayTests {
 
     private static func refusedUpdates(of message: MessageID) -> [Refused] {
         [
-            // What the change says by itself.
+            // Limits of the change itself.
             Refused(update(message, create: [letters(65)]), "create", limit: 64, "characters"),
             Refused(update(message, create: names(11)), "create", limit: 10, "lists"),
             Refused(update(message, add: [letters(65): ["x"]]), "add", limit: 64, "characters"),
@@ -88,7 +88,7 @@ struct MetaArrayTests {
             Refused(update(message, removeValues: ["full": [letters(129)]]), "removeValues", limit: 128, "characters"),
             Refused(update(message, remove: names(11)), "remove", limit: 10, "lists"),
             Refused(update(message, remove: [letters(65)]), "remove", limit: 64, "characters"),
-            // What the message would have afterwards.
+            // Limits of the message after the change.
             Refused(update(message, create: ["tenth", "eleventh"]), "create", limit: 10, "lists"),
             Refused(update(message, add: ["full": ["one more"]]), "add", limit: 100, "values"),
         ]
@@ -110,7 +110,7 @@ struct MetaArrayTests {
         #expect(try world.refusal(mixed, as: "ann")?.field == "add")
         #expect(try world.dump() == before)
 
-        // Removing comes first, and makes room; a value in the place of another too.
+        // Removals are made first, and make room; so does replacing a value.
         let moved = try world.perform(
             Self.update(message, create: ["m1", "m2"], add: ["full": ["w"]], removeValues: ["full": ["v100"]], remove: ["n1"]),
             as: "ann")

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Deletion for oneself")
 struct OwnDeletionTests {
-    /// A way to messages of the channel, as a user finds them.
+    /// A path to messages of the channel, as a user finds them.
     private struct Path: CustomTestStringConvertible, Sendable {
         let testDescription: String
         let messages: @Sendable (CoreWorld, [Message], UserID) throws -> [Message]
@@ -97,7 +97,7 @@ struct OwnDeletionTests {
         }
     }
 
-    @Test("SB-53 SB-59 a message deleted for oneself isn't found by its custom type any more")
+    @Test("SB-53 SB-59 a message deleted for oneself is no longer found by its custom type")
     func filters() throws {
         let world = try Self.world()
         let sent = try (1...3).map { try Self.send("\($0)", in: world) }
@@ -107,7 +107,7 @@ struct OwnDeletionTests {
         #expect(try world.perform(polls, as: "cid").messages.map(\.text) == ["1", "2", "3"])
     }
 
-    @Test("SB-59 EM-35 MN-16 what was unread stays unread, and mentions the user no more, whatever is edited later")
+    @Test("SB-59 EM-35 MN-16 an unread message stays unread, and no longer mentions the user, whatever is edited later")
     func mentions() throws {
         let world = try Self.world()
         let named = try Self.send("named", [.users(["ben", "cid"])], in: world)
@@ -119,7 +119,7 @@ struct OwnDeletionTests {
         let event = try #require(world.events().last)
         #expect(event.kind == .messageDeletedForMe && event.stream == .user("ben"))
         #expect(event.rows.ownDeletions?.map(\.seq) == [again.seq])
-        // The newest mention is the one before it again.
+        // The newest mention is the previous one again.
         #expect(event.rows.memberships?.map(\.mentionMessage) == [named.messageId] && earlier?.mentionMessage == named.messageId)
         try world.perform(deletion([named]), as: "ben")
         let unread = try world.perform(GetUnread(channel: "room"), as: "ben")
@@ -128,7 +128,7 @@ struct OwnDeletionTests {
         let none = try world.perform(GetUnread(channel: "room"), as: "ben")
         #expect(none.unreadCount == 3 && !none.hasMention)
         #expect(try world.perform(ListMentions(), as: "ben").items.isEmpty)
-        // Edits mention him anew, and don't reach him.
+        // Edits mention him again, and don't reach him.
         for message in [named, again] {
             for mentionees in [[], [.users(["ben"]), .channel]] as [[Mentionee]] {
                 try world.perform(EditMessage(channel: "room", message: message.messageId, mentionees: mentionees), as: "ann")
@@ -140,7 +140,7 @@ struct OwnDeletionTests {
         #expect(try world.perform(ListMentions(), as: "cid").items.map(\.seq).isEmpty)
     }
 
-    @Test("SB-59 done again it changes nothing; an author may not edit what they see no more, and may delete it for all")
+    @Test("SB-59 a repeat changes nothing; an author may not edit a message that they no longer see, but may delete it for all")
     func again() throws {
         let world = try Self.world()
         world.options.undeletionSeconds = 60
@@ -157,18 +157,18 @@ struct OwnDeletionTests {
         let lists = UpdateMetaArrays(channel: "room", message: mine.messageId, create: ["k"])
         #expect(try world.code(lists, as: "ben") == .notFound)
         #expect(try world.dump() == state)
-        // Deleted for all and brought back, it stays gone for him.
+        // Deleted for all and restored, it stays deleted for him.
         #expect(try world.perform(DeleteMessage(channel: "room", message: mine.messageId), as: "ben").isDeletedForMe)
         let back = try world.perform(UndeleteMessage(channel: "room", message: mine.messageId), as: "ben")
         #expect(back.isDeletedForMe && back.text.isEmpty)
         #expect(try world.perform(GetMessage(channel: "room", message: mine.messageId), as: "ann").text == "mine")
-        // Deleted for good, nothing is left of it.
+        // Once deleted for good, nothing of it is left.
         try world.perform(PurgeMessage(channel: "room", message: mine.messageId), as: "ann")
         #expect(try world.rows("SELECT seq FROM own_deletions") { $0.int64() } == [sent.seq])
         #expect(try world.code(deletion([mine]), as: "ben") == .notFound)
     }
 
-    @Test("SB-59 R24 bad calls, those who aren't members, and what they can't see are refused, and nothing changes")
+    @Test("SB-59 R24 bad calls, calls of non-members, and messages that the caller can't see are refused, and nothing changes")
     func refusals() throws {
         let world = try Self.world()
         let sent = try (1...2).map { try Self.send("\($0)", in: world) }
@@ -187,7 +187,7 @@ struct OwnDeletionTests {
         #expect(try world.dump() == state)
     }
 
-    @Test("R39 pages of a user's changes never end among the messages of one deletion")
+    @Test("R39 pages of a user's changes never split the messages of one deletion")
     func pages() throws {
         let world = try Self.world()
         let sent = try (1...250).map { try Self.send("\($0)", in: world) }
@@ -203,7 +203,7 @@ struct OwnDeletionTests {
         #expect(seqs == sent.map(\.seq) && pages > 2)
     }
 
-    @Test("I18 of a user's own deletions those of the messages on the way are looked up, and none between them")
+    @Test("I18 only those of a user's own deletions that concern the messages read are looked up")
     func between() throws {
         let world = try CoreWorld()
         try world.channel("room", owner: "ann", members: ["ben"])

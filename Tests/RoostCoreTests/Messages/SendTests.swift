@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Sending, editing, deleting")
 struct SendTests {
-    @Test("AM-02 SB-34 a message takes the next place, and is all that was sent")
+    @Test("AM-02 SB-34 a message takes the next place, and has everything that was sent")
     func sends() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -57,7 +57,7 @@ struct SendTests {
     }
 
     @Test(
-        "I2 promise 7 a message sent again is answered by the channel that it was sent to, and by no other whose id its name contains"
+        "I2 promise 7 a message sent again is answered by the channel it was sent to, not by another whose id its name contains"
     )
     func channelsWithColons() throws {
         let world = try CoreWorld()
@@ -69,7 +69,7 @@ struct SendTests {
         #expect(try world.code(other, as: "bob") == .frozen)
         try world.perform(RemoveMembers(channel: "order:7", users: ["bob"]), as: "ann")
         #expect(try world.code(other, as: "bob") == .notMember)
-        // Nor by a channel of another type. By its type it is the same channel, also for who has left it.
+        // Nor by a channel of another type. By its type it is the same channel, even for a former member.
         #expect(try world.code(SendMessage(channel: "group:7", clientId: "1", text: "in 7"), as: "bob") == .notFound)
         try world.perform(LeaveChannel(channel: "7"), as: "bob")
         for name in ["7", "community:7"] as [ChannelID] {
@@ -97,7 +97,7 @@ struct SendTests {
         #expect(codes == [.invalidArgument, .invalidArgument, .invalidArgument])
     }
 
-    @Test("I4 a client id is one message for ever: after an edit, a deletion, other content, leaving and the channel's end")
+    @Test("I4 a client id stays one message: after an edit, a deletion, other content, leaving and the channel's deletion")
     func sendsOnce() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -135,7 +135,7 @@ struct SendTests {
         #expect(try world.code(SendMessage(channel: "a", clientId: "once", text: "x"), as: "eve") == .notMember)
     }
 
-    @Test("SB-58 an edit replaces what is given and stamps the message")
+    @Test("SB-58 an edit replaces the given fields and stamps the message")
     func edits() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -155,7 +155,7 @@ struct SendTests {
         #expect(try world.perform(ListMessages(channel: "general"), as: "ann").messages == [expected])
     }
 
-    @Test("SB-58 an edit that only writes a letter in other bytes is an edit", arguments: ["e\u{301}", "\u{212b}"])
+    @Test("SB-58 an edit that only changes the bytes of a letter counts as an edit", arguments: ["e\u{301}", "\u{212b}"])
     func editsBytes(text: String) throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -165,7 +165,7 @@ struct SendTests {
         #expect(stored == [Array(text.utf8)])
     }
 
-    @Test("SB-59 a deletion leaves the place and takes the content")
+    @Test("SB-59 a deletion leaves the place and removes the content")
     func deletes() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -195,7 +195,7 @@ struct SendTests {
         #expect(codes == [.notFound, .notFound])
     }
 
-    @Test("AM-10 the time of the last activity never goes back, though the clock does")
+    @Test("AM-10 the time of the last activity never goes back, even if the clock does")
     func lastActivity() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -206,7 +206,7 @@ struct SendTests {
     }
 
     @Test(
-        "MN-09 SB-58 R24 no message is edited or deleted, also for oneself, before it was sent or edited, though the clock goes back"
+        "MN-09 SB-58 R24 no message is edited or deleted, also for oneself, before it was sent or edited, even if the clock goes back"
     )
     func changesInTime() throws {
         let world = try CoreWorld()
@@ -236,7 +236,7 @@ struct SendTests {
     }
 
     @Test(
-        "MN-10 nobody answers a message that was deleted, by anybody or for themselves; what was sent again is answered as it is shown"
+        "MN-10 a message deleted for all or for oneself can't be replied to; a repeat is answered as it is shown"
     )
     func deletedParent() throws {
         let world = try CoreWorld()
@@ -253,11 +253,11 @@ struct SendTests {
             let refusal = try world.refusal(answer(parent, "b"), as: "ben")
             #expect(refusal?.code == .notFound && refusal?.field == "parentId")
         }
-        // An answer that is stored is acknowledged again, whatever became of its parent.
+        // A stored reply is acknowledged again, whatever happened to its parent.
         #expect(try world.perform(answer(first, "a"), as: "ben").parentId == first.messageId)
         #expect(try world.dump() == before)
         #expect(try world.perform(answer(second, "c"), as: "ann").parentId == second.messageId)
-        // Whoever deleted their own message for themselves isn't told what it said.
+        // A sender who deleted their own message for themselves doesn't get its text.
         try world.perform(DeleteMessagesForMe(channel: "general", messages: [second.messageId]), as: "ann")
         let again = try world.perform(SendMessage(channel: "general", clientId: second.clientId, text: "2"), as: "ann")
         #expect(again.messageId == second.messageId && again.text == "" && again.isDeletedForMe)

@@ -3,7 +3,7 @@ import RoostCore
 import RoostTestSupport
 import Testing
 
-@Suite("Messages of the server itself")
+@Suite("System messages")
 struct SystemMessageTests {
     private static func world(_ policy: PolicyChanges, type: ChannelType = .community) throws -> CoreWorld {
         let world = try CoreWorld()
@@ -20,7 +20,7 @@ struct SystemMessageTests {
         try world.perform(ListMessages(channel: "room"), as: user).messages
     }
 
-    @Test("R19 the server says who joined, was added, left, was removed, and what the channel is called now")
+    @Test("R19 the server says who joined, was added, left or was removed, and the channel's new name")
     func everyKind() throws {
         let world = try Self.world(Self.all)
         try world.perform(JoinChannel(channel: "room"), as: "ben")
@@ -47,7 +47,7 @@ struct SystemMessageTests {
                 .memberJoined, .memberJoined, .memberJoined, .memberLeft, .memberLeft, .channelRenamed, .channelRenamed,
             ])
         #expect(events[2].users == ["dan", "eve", "fay"] && events[2].userCount == 3)
-        // They belong to nobody, unless they are asked for.
+        // They belong to nobody, unless requested.
         let hers = ListMessages(channel: "room", senders: ["ann"])
         #expect(try world.perform(hers, as: "ann").messages == [])
         var named = hers
@@ -56,7 +56,7 @@ struct SystemMessageTests {
         #expect(events[5].displayName == "Lunch" && events[6].displayName == nil && events[5].userCount == 0)
     }
 
-    @Test("R19 each of the policy's switches has its own kind announced, and no other")
+    @Test("R19 each of the policy's switches announces only its own kind")
     func oneAtATime() throws {
         let switches = [
             (PolicyChanges(announcesJoins: true), "ben joined."), (PolicyChanges(announcesLeaves: true), "ben left."),
@@ -71,7 +71,7 @@ struct SystemMessageTests {
         }
     }
 
-    @Test("R19 AM-24 an accepted invitation is a joining, and a channel's first members aren't announced")
+    @Test("R19 AM-24 an accepted invitation is announced as joining, and a channel's first members aren't announced")
     func invitations() throws {
         let world = try Self.world(Self.all, type: .group)
         try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: "ben")
@@ -80,7 +80,7 @@ struct SystemMessageTests {
         #expect(try messages(in: world).map(\.text) == ["Ann A. added cid.", "ben joined."])
     }
 
-    @Test("R19 AM-43 SB-27 D-32 system messages are unread for nobody and bring back no hidden channel")
+    @Test("R19 AM-43 SB-27 D-32 system messages are never unread and bring back no hidden channel")
     func unread() throws {
         let world = try Self.world(Self.all)
         try world.perform(JoinChannel(channel: "room"), as: "ben")
@@ -90,11 +90,11 @@ struct SystemMessageTests {
             #expect(try world.perform(GetUnread(channel: "room"), as: user).unreadCount == 0)
         }
         #expect(try world.perform(QueryChannels(hidden: .unhiddenOnly), as: "ben").items.isEmpty)
-        // It is the channel's last message all the same.
+        // It is still the channel's last message.
         #expect(try world.perform(QueryChannels(), as: "ann").items.first?.lastMessage?.text == "cid joined.")
     }
 
-    @Test("R19 none by default, none in channels with more than 1,000 members, unless the policy has them made there too")
+    @Test("R19 there are none by default, and none in channels with more than 1,000 members unless the policy sets it")
     func policy() throws {
         for preset in ChannelPolicy.presets {
             #expect(!preset.announcesJoins && !preset.announcesLeaves && !preset.announcesNames && !preset.announcesInLargeChannels)
@@ -114,14 +114,14 @@ struct SystemMessageTests {
         try world.perform(
             UpdateChannel(channel: "room", policy: PolicyChanges(announcesInLargeChannels: true)), as: "root", role: .admin)
         #expect(try joins("dan", at: Limits.largeChannelMembers + 5) == 1)
-        // Conversations are as they are.
+        // Conversations stay the same.
         try world.channel("talk", type: .conversation, owner: "ann", members: ["ben"])
         let refusal = try world.refusal(
             UpdateChannel(channel: "talk", policy: PolicyChanges(announcesNames: true)), as: "root", role: .admin)
         #expect(refusal != nil)
     }
 
-    @Test("R19 SB-58 SB-59 nobody edits a system message; only those who may delete anybody's delete it")
+    @Test("R19 SB-58 SB-59 nobody edits a system message; only users who may delete anybody's messages delete it")
     func changes() throws {
         let world = try Self.world(Self.all)
         try world.perform(JoinChannel(channel: "room"), as: "ben")
@@ -138,7 +138,7 @@ struct SystemMessageTests {
         #expect(deleted.content == MessageContent(text: "", kind: .system) && deleted.content.systemEvent == nil)
     }
 
-    @Test("R19 I1 nobody can send the client id of one of the server's messages, which would be taken for what they sent")
+    @Test("R19 I1 nobody can send the client id of one of the server's messages, which would be taken for theirs")
     func clientID() throws {
         let world = try Self.world(Self.all)
         try world.perform(JoinChannel(channel: "room"), as: "ben")
@@ -151,7 +151,7 @@ struct SystemMessageTests {
     }
 
     @Test(
-        "R19 I1 whoever sends the client id of an old message of the server, which had digits alone, isn't answered with that one")
+        "R19 I1 sending the client id of an old message of the server, which had only digits, isn't answered with that one")
     func oldClientID() throws {
         let world = try Self.world(Self.all)
         try world.perform(JoinChannel(channel: "room"), as: "ben")
@@ -162,11 +162,11 @@ struct SystemMessageTests {
         let refusal = try world.refusal(send, as: "ben")
         #expect(refusal?.code == .invalidArgument && refusal?.field == "clientId")
         #expect(try world.dump() == before)
-        // It is the sender's own id alone that is taken.
+        // Only the sender's own id counts as taken.
         #expect(try world.perform(send, as: "ann").text == "hello")
     }
 
-    @Test("R19 I1 nor with the place of one that was deleted for good; a message of their own stays acknowledged")
+    @Test("R19 I1 nor with the place of one deleted for good; the sender's own message stays acknowledged")
     func oldPurgedClientID() throws {
         let world = try Self.world(Self.all)
         try world.perform(JoinChannel(channel: "room"), as: "ben")

@@ -5,13 +5,13 @@ import Testing
 
 @Suite("History by time and with filters")
 struct TimedHistoryTests {
-    /// A channel whose messages have few times, so that many share one, with other changes between them.
+    /// A channel whose messages have few distinct times, so many share one, with other changes between them.
     private static func world(seed: UInt64, count: Int = 60) throws -> (CoreWorld, [Message]) {
         let world = try CoreWorld()
         var random = SeededGenerator(seed: seed)
         try world.channel("general", owner: "ann", members: ["ben"])
         for number in 0..<count {
-            // The clock steps back now and then: times in a channel don't.
+            // The clock sometimes steps back; times in a channel don't.
             world.advance(milliseconds: random.once(in: 8) ? -3 : random.once(in: 3) ? 0 : Int64(random.number(1...2)))
             var content = MessageContent(text: "\(number)")
             if random.once(in: 4) { content = MessageContent(text: "", kind: .custom, customType: random.once(in: 2) ? "a" : "b") }
@@ -24,7 +24,7 @@ struct TimedHistoryTests {
     }
 
     @Test(
-        "SB-49 SB-51 SB-52 SB-54 SB-55 R22 pages by time are what the definition says, and never split messages of one time",
+        "SB-49 SB-51 SB-52 SB-54 SB-55 R22 pages by time match the definition, and never split messages of one time",
         arguments: Seeds.first(4))
     func byTime(seed: UInt64) throws {
         let (world, all) = try Self.world(seed: seed)
@@ -65,7 +65,7 @@ struct TimedHistoryTests {
     }
 
     @Test(
-        "SB-52 SB-56 R22 pages by a message are what the definition says, without it or around it, and never split messages of one time",
+        "SB-52 SB-56 R22 pages by a message match the definition, without it or around it, and never split messages of one time",
         arguments: Seeds.first(3))
     func byMessage(seed: UInt64) throws {
         let (world, all) = try Self.world(seed: seed)
@@ -103,7 +103,7 @@ struct TimedHistoryTests {
     }
 
     @Test(
-        "SB-52 page after page by seq, a page that keeps times whole ends between times, and others may not",
+        "SB-52 page after page by seq, a page that keeps times whole ends between times; others needn't",
         arguments: Seeds.first(3))
     func bySeq(seed: UInt64) throws {
         let (world, all) = try Self.world(seed: seed)
@@ -137,7 +137,7 @@ struct TimedHistoryTests {
         return Array(messages.prefix(limit) + messages.dropFirst(limit).prefix { $0.createdAt == last })
     }
 
-    @Test("SB-52 messages of one time that are more than 1 MiB go on from the last one's seq")
+    @Test("SB-52 messages of one time that exceed 1 MiB continue from the last one's seq")
     func largeTie() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -158,7 +158,7 @@ struct TimedHistoryTests {
         #expect(seqs == all)
     }
 
-    @Test("SB-52 SB-53 with filters, messages of one time beyond the 5,000 seqs that are looked through come with the next page")
+    @Test("SB-52 SB-53 with filters, messages of one time beyond the 5,000 searched seqs are on the next page")
     func filteredTie() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -173,7 +173,7 @@ struct TimedHistoryTests {
         #expect(next.messages == [last] && !next.hasNewer)
     }
 
-    @Test("SB-53 R22 filters leave out what doesn't match; page after page they lead to all that does", arguments: Seeds.first(3))
+    @Test("SB-53 R22 filters leave out messages that don't match; page after page they find all that do", arguments: Seeds.first(3))
     func filters(seed: UInt64) throws {
         let (world, all) = try Self.world(seed: seed)
         let filters: [(set: (inout ListMessages) -> Void, matches: (Message) -> Bool)] = [
@@ -205,7 +205,7 @@ struct TimedHistoryTests {
     }
 
     @Test(
-        "SB-53 SB-55 R22 the pages before and after one around a place, by what it says that it has looked through, lead to all that matches",
+        "SB-53 SB-55 R22 from a page around a place, the pages before and after its searched range find all that matches",
         arguments: Seeds.first(3))
     func filtersAround(seed: UInt64) throws {
         let (world, all) = try Self.world(seed: seed)
@@ -234,7 +234,7 @@ struct TimedHistoryTests {
         }
     }
 
-    @Test("SB-53 a filter that matches nothing looks through a bounded part, and says which")
+    @Test("SB-53 a filter that matches nothing searches a bounded range, and says which")
     func bounded() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -250,7 +250,7 @@ struct TimedHistoryTests {
         operation.before = page.from
         let rest = try world.perform(operation, as: "ann")
         #expect(rest.messages == [] && !rest.hasOlder && rest.hasNewer && rest.from == 1)
-        // Before the beginning there is nothing to look through, and the next page is all of it.
+        // Before the beginning there is nothing to search, and the next page is all of it.
         operation.before = 0
         let none = try world.perform(operation, as: "ann")
         #expect(none.messages == [] && !none.hasOlder && none.hasNewer && none.from == 1 && none.to == 0)
@@ -261,11 +261,11 @@ struct TimedHistoryTests {
         operation.after = first.to
         let last = try world.perform(operation, as: "ann")
         #expect(last.messages == [] && last.from == 5001 && last.to == 5201 && last.hasOlder && !last.hasNewer)
-        // Without filters nothing is said of it.
+        // Without filters the range isn't reported.
         #expect(try world.perform(ListMessages(channel: "general"), as: "ann").from == nil)
     }
 
-    @Test("SB-48 SB-51 SB-53 what a page is asked for has its limits")
+    @Test("SB-48 SB-51 SB-53 the parameters of a page have limits")
     func limits() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -290,7 +290,7 @@ struct TimedHistoryTests {
     }
 
     @Test(
-        "SB-60 D-35 R23 emptying a channel for oneself conceals and reads all so far, for nobody else; it is refused where history is off"
+        "SB-60 D-35 R23 emptying a channel for oneself conceals and reads all so far, only for that user; with history off it is refused"
     )
     func reset() throws {
         let world = try CoreWorld()
@@ -303,7 +303,7 @@ struct TimedHistoryTests {
         #expect(view.lastMessage == nil && view.unreadCount == 0 && view.membership == membership)
         #expect(try world.perform(ListMessages(channel: "general"), as: "ben").messages == [])
         #expect(try world.perform(ListMessages(channel: "general"), as: "ann").messages == [old])
-        // Again, without news: nothing happens.
+        // A repeat without new messages changes nothing.
         let before = try world.dump()
         world.advance(milliseconds: 5)
         #expect(try world.perform(ResetHistory(channel: "general"), as: "ben") == membership)
@@ -317,7 +317,7 @@ struct TimedHistoryTests {
     }
 
     @Test(
-        "SB-60 SB-26 X-23 emptying and hiding up to a seq leave what came after it: unread, mentioning, and bringing the channel back"
+        "SB-60 SB-26 X-23 emptying and hiding up to a seq leave later messages unread, mentioning, and bringing the channel back"
     )
     func seenOnly() throws {
         for isHidden in [false, true] {
@@ -343,7 +343,7 @@ struct TimedHistoryTests {
             #expect(try world.perform(GetUnread(channel: "general"), as: "ben").unreadCount == 1)
             #expect(try world.perform(GetTotalUnread(), as: "ben").unreadCount == 1)
             #expect(try world.perform(ListMessages(channel: "general"), as: "ben").messages.map(\.text) == ["@ben", "own, later"])
-            // What is concealed already isn't shown again, and beyond the newest there is nothing.
+            // Concealed messages aren't shown again, and beyond the newest there is nothing.
             #expect(try conceal(upTo: 1).historyFloor == seen.seq)
             let all = try conceal(upTo: Limits.seqMax)
             #expect(all.historyFloor == all.readSeq && all.mentionMessage == nil)
@@ -355,7 +355,7 @@ struct TimedHistoryTests {
     }
 
     @Test(
-        "SB-52 SB-56 a page around a message whose newer side is empty isn't ended among messages of one time, with filters or without"
+        "SB-52 SB-56 a page around a message whose newer side is empty doesn't split messages of one time, with filters or without"
     )
     func tiesAround() throws {
         let world = try CoreWorld()
@@ -379,7 +379,7 @@ struct TimedHistoryTests {
         }
     }
 
-    @Test("SB-59 R24 several messages are deleted at once, all or none; for good nothing is left of one")
+    @Test("SB-59 R24 several messages are deleted at once, all or none; deleted for good, nothing of them is left")
     func deleteMany() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["ben"])

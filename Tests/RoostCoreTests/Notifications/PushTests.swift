@@ -5,7 +5,7 @@ import Testing
 
 @testable import RoostCore
 
-/// Whom a message is to be pushed, and when that is asked for.
+/// Who gets a push for a message, and when it is requested.
 @Suite("Pushes")
 struct PushTests {
     private static func world(members: [UserID] = ["ben", "cid"]) throws -> CoreWorld {
@@ -19,7 +19,7 @@ struct PushTests {
         try world.database.read { try $0.effectsDue(of: [.push], at: world.now, limit: 100).due }
     }
 
-    /// Hands off what waits, as the runner does.
+    /// Hands off pending pushes, as the runner does.
     private static func handOff(in world: CoreWorld) throws -> [PushNotification] {
         var all: [PushNotification] = []
         while let effect = try waiting(in: world).first {
@@ -41,7 +41,7 @@ struct PushTests {
         return try world.perform(message, as: user)
     }
 
-    @Test("ST-07 SB-02 every other member is pushed what counts as unread, with the names that a push shows")
+    @Test("ST-07 SB-02 every other member gets pushes for messages that count as unread, with the names that a push shows")
     func members() throws {
         let world = try Self.world()
         try world.perform(UpdateChannel(channel: "room", displayName: "The room"), as: "ann")
@@ -56,7 +56,7 @@ struct PushTests {
         #expect(try Self.waiting(in: world).isEmpty)
     }
 
-    @Test("ST-07 MN-19 a channel's only member is pushed what non-members write: a backend, or a stranger where all may send")
+    @Test("ST-07 MN-19 a channel's only member gets pushes for non-members' messages: a backend's, or a stranger's where all may send")
     func onlyMember() throws {
         let world = try Self.world()
         for user: UserID in ["dan", "eve"] { try world.user(user) }
@@ -73,12 +73,12 @@ struct PushTests {
         try world.channel("stage", type: .livestream, owner: "dan")
         try world.send("hello", to: "stage", as: "eve")
         #expect(users(try Self.handOff(in: world)) == [["dan"]])
-        // Nobody else is there to be pushed the member's own.
+        // There is nobody else to get a push for the member's own message.
         try world.send("welcome", to: "stage", as: "dan")
         #expect(try Self.waiting(in: world).isEmpty)
     }
 
-    @Test("ST-07 what the server says of who has joined is pushed to nobody")
+    @Test("ST-07 system messages are pushed to nobody")
     func announcement() throws {
         let world = try Self.world()
         try world.user("dan")
@@ -88,7 +88,7 @@ struct PushTests {
         #expect(try Self.waiting(in: world).isEmpty)
     }
 
-    /// What keeps ben, or everybody, from being pushed the message "hi" that ann sends then.
+    /// Reasons why ben, or everybody, gets no push for the message "hi" that ann then sends.
     private static let reasons:
         [(name: String, before: @Sendable (CoreWorld) throws -> Void, after: @Sendable (CoreWorld) throws -> Void)] = [
             ("read", { _ in }, { try $0.perform(MarkRead(channel: "room"), as: "ben") }),
@@ -121,7 +121,7 @@ struct PushTests {
             ),
         ]
 
-    @Test("ST-07 SB-02 D-29 SB-14 who can't see it, has read it or doesn't want it isn't pushed", arguments: reasons.indices)
+    @Test("ST-07 SB-02 D-29 SB-14 users who can't see, have read or don't want a message get no push", arguments: reasons.indices)
     func left(reason: Int) throws {
         let world = try Self.world()
         try Self.reasons[reason].before(world)
@@ -130,7 +130,7 @@ struct PushTests {
         #expect(users(try Self.handOff(in: world)) == [["cid"]], "\(Self.reasons[reason].name)")
     }
 
-    @Test("SB-39 X-24 the sender says whether it is pushed: to nobody, or also to those who have muted the channel")
+    @Test("SB-39 X-24 the sender decides on pushes: to nobody, or also to members who have muted the channel")
     func option() throws {
         let world = try Self.world()
         try world.perform(MuteNotifications(channel: "room"), as: "ben")
@@ -141,7 +141,7 @@ struct PushTests {
         #expect(users(try Self.handOff(in: world)) == [["ben", "cid"]])
     }
 
-    @Test("D-20 MN-22 the app says what is pushed: all, what mentions somebody, or nothing, whatever a sender says")
+    @Test("D-20 MN-22 the app decides what is pushed: everything, only mentions, or nothing, whatever a sender says")
     func level() throws {
         let world = try Self.world()
         func pushed(_ level: AppOptions.PushLevel) throws -> [String: [UserID]] {
@@ -168,7 +168,7 @@ struct PushTests {
             try pushed(.all) == ["plain": both, "name": both, "channel": both, "force": both, "before": both, "edited": ["ben"]])
         #expect(try pushed(.mentionsOnly) == ["name": ["cid"], "channel": both, "force": both, "edited": ["ben"]])
         #expect(try pushed(.none) == nobody)
-        // What had been asked for before isn't handed off any more.
+        // Earlier requested pushes are no longer handed off.
         world.options.pushLevel = .all
         try send(SendMessage(channel: "room", clientId: "last", text: "last"), in: world)
         #expect(try Self.waiting(in: world).count == 1)
@@ -176,11 +176,11 @@ struct PushTests {
         #expect(try Self.handOff(in: world).isEmpty && Self.waiting(in: world).isEmpty)
     }
 
-    @Test("MN-19 D-25 who is mentioned is marked, as many by name as are told")
+    @Test("MN-19 D-25 mentioned users are marked, by name as many as are notified")
     func mentions() throws {
         let world = try Self.world()
         world.options.mentionNotifyCap = 1
-        // Whoever sends it isn't told.
+        // The sender isn't notified.
         try send(
             SendMessage(channel: "room", clientId: "1", text: "hi", mentionees: [.users(["ann", "cid", "ben"])]), in: world)
         try send(SendMessage(channel: "room", clientId: "2", text: "hi", mentionees: [.channel]), in: world)
@@ -189,7 +189,7 @@ struct PushTests {
         #expect(pushes.map { $0.recipients.filter(\.isMentioned).map(\.user) } == [["cid"], ["ben", "cid"]])
     }
 
-    @Test("MN-19 SB-45 D-25 an edit is pushed to no more users than the cap leaves beside those whom the message mentions already")
+    @Test("MN-19 SB-45 D-25 an edit is pushed to no more users than the cap leaves beside those already mentioned")
     func mentionsOfEdits() throws {
         let world = try Self.world(members: ["ben", "cid", "dan"])
         world.options.mentionNotifyCap = 2
@@ -198,13 +198,13 @@ struct PushTests {
         try world.perform(
             EditMessage(channel: "room", message: sent.messageId, mentionees: [.users(["ben", "cid", "dan"])]), as: "ann")
         #expect(users(try Self.handOff(in: world)) == [["cid"]])
-        // Nor does it help to take back the mentions of before.
+        // Nor does removing earlier mentions help.
         try world.perform(EditMessage(channel: "room", message: sent.messageId, mentionees: [.users(["dan"])]), as: "ann")
         try world.perform(EditMessage(channel: "room", message: sent.messageId, mentionees: [.users(["ben"])]), as: "ann")
         #expect(users(try Self.handOff(in: world)) == [])
     }
 
-    @Test("MN-19 an edit is pushed to those whom it newly mentions, also if they had read the message")
+    @Test("MN-19 an edit is pushed to the users it newly mentions, even if they had read the message")
     func edits() throws {
         let world = try Self.world()
         let sent = try send(SendMessage(channel: "room", clientId: "1", text: "hi", mentionees: [.users(["ben"])]), in: world)
@@ -223,7 +223,7 @@ struct PushTests {
     }
 
     @Test(
-        "MN-19 an edit is pushed to whom it mentions though others change the message, and though more comes while it is handed off"
+        "MN-19 an edit is pushed to its mentioned users even if others change the message, or more arrives during the hand-off"
     )
     func laterEdits() throws {
         let world = try Self.world()
@@ -247,14 +247,14 @@ struct PushTests {
         }
         #expect(ended)
         #expect(users(try Self.handOff(in: world)) == [["cid"]])
-        // Whoever has read it since isn't pushed, whatever becomes of it.
+        // A user who has read it since gets no push, whatever happens to it.
         try edit { $0.mentionees = [.users(["ben", "cid"]), .channel] }
         for user: UserID in ["ben", "cid"] { try world.perform(MarkRead(channel: "room"), as: user) }
         try edit { $0.text = "hm" }
         #expect(try Self.handOff(in: world).isEmpty)
     }
 
-    @Test("MN-19 whom a second edit mentions is pushed, who had read the first, also if both are handed off together")
+    @Test("MN-19 a user mentioned by a second edit who had read the first gets a push, even if both are handed off together")
     func secondEdit() throws {
         let world = try Self.world()
         let sent = try send(SendMessage(channel: "room", clientId: "1", text: "hi"), in: world)
@@ -266,13 +266,13 @@ struct PushTests {
         for user: UserID in ["ben", "cid"] { try world.perform(MarkRead(channel: "room"), as: user) }
         try mention([.users(["ben", "cid"])])
         #expect(users(try Self.handOff(in: world)) == [["cid"]])
-        // The channel is mentioned after all had read it, ben by name before.
+        // The channel is mentioned after all had read it, ben by name earlier.
         for user: UserID in ["ben", "cid"] { try world.perform(MarkRead(channel: "room"), as: user) }
         try mention([.users(["ben", "cid"]), .channel])
         #expect(users(try Self.handOff(in: world)) == [["ben", "cid"]])
     }
 
-    @Test("One row waits for each channel; what comes while it is handed off is the next one's, and what was deleted is nobody's")
+    @Test("Each channel has one pending row; messages during its hand-off go to the next one, and deleted ones to none")
     func merging() throws {
         let world = try Self.world()
         try world.channel("other", owner: "ann", members: ["ben"])
@@ -286,7 +286,7 @@ struct PushTests {
         let effect = try #require(effects.first)
         let pushes = try world.inContext { try $0.pushes(for: effect) }
         #expect(pushes.notifications.map(\.message) == sent)
-        // Somebody else's runner has it now, and two more messages come.
+        // Another runner has it now, and two more messages arrive.
         for number in 4...5 {
             sent.append(try send(SendMessage(channel: "room", clientId: "\(number)", text: "\(number)"), in: world))
         }
@@ -308,7 +308,7 @@ struct PushTests {
         #expect(try Self.handOff(in: world).map(\.message.text) == (1...250).map { "\($0)" })
     }
 
-    @Test("In a channel of very many members only those are pushed whom a message mentions by name")
+    @Test("In a channel of very many members only members mentioned by name get a push")
     func large() throws {
         let world = try Self.world()
         try world.execute("UPDATE channel_heads SET member_count = \(Int64(Limits.largeChannelMembers) + 1)")
@@ -320,7 +320,7 @@ struct PushTests {
         #expect(users(pushes) == [["cid"]] && pushes.first?.message.clientId == "2")
     }
 
-    @Test("SB-04 a message of an ephemeral channel is pushed without what it says, which is stored nowhere")
+    @Test("SB-04 a message of an ephemeral channel is pushed without its text, which isn't stored")
     func ephemeral() throws {
         let world = try Self.world()
         try world.perform(CreateChannel(channel: "talk", type: .group, users: ["ben", "cid"], isEphemeral: true), as: "ann")
@@ -340,7 +340,7 @@ struct PushTests {
         for effect in late { #expect(try world.inContext { try $0.pushes(for: effect) }.notifications.isEmpty) }
     }
 
-    @Test("Without anybody to hand them to nothing is written; of a deleted channel nothing is handed off")
+    @Test("Without a push sender nothing is written; for a deleted channel nothing is handed off")
     func nobody() throws {
         let world = try Self.world()
         world.handsOffPushes = false

@@ -4,10 +4,10 @@ import Testing
 
 @testable import RoostCore
 
-/// What the server marks as read for users who read.
+/// The server's marks for users with a reading session.
 @Suite("Confirmed reading")
 struct ConfirmedReadingTests {
-    @Test("AM-45 I4 after the user has marked as unread nothing more is marked for a session, until they begin to read again")
+    @Test("AM-45 I4 after a user marks as unread nothing more is marked for a session, until they begin to read again")
     func markedUnread() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -26,7 +26,7 @@ struct ConfirmedReadingTests {
         try world.perform(MarkUnread(channel: "general", seq: sent[1].seq), as: "bob")
         let last = try world.send("5", to: "general", as: "ann")
         #expect(try mark(upTo: last.seq) == .notPermitted && unreadCount() == 4)
-        // So it is while they read on by themselves, up to where they were.
+        // It stays so while they mark as read themselves, up to their former position.
         try world.perform(MarkRead(channel: "general", seq: sent[1].seq), as: "bob")
         #expect(try mark(upTo: last.seq) == .notPermitted && unreadCount() == 3)
         try world.perform(StartReading(channel: "general"), as: "bob", connection: 1)

@@ -3,11 +3,11 @@ import RoostCore
 import RoostTestSupport
 import Testing
 
-/// Messages that are stored and don't count. No kind of today's does: the rows are written past the rules, as a rule will write them for a kind for
+/// Messages that are stored but don't count. No kind of today does so: the rows are written without the rules, as a rule will write them for a kind for
 /// which ``Unread/counts(_:)`` is false.
 @Suite("What counts")
 struct CountingTests {
-    /// A channel of ann's and bob's, with one message that counts at 2 and so many after it that don't.
+    /// A channel of ann's and bob's, with one message that counts at 2 and this many after it that don't.
     private func world(silent: Int) throws -> CoreWorld {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -36,7 +36,7 @@ struct CountingTests {
         ]
     }
 
-    @Test("AM-43 AM-44 a message that doesn't count is unread nowhere, and goes on being one of the channel's")
+    @Test("AM-43 AM-44 a message that doesn't count is unread nowhere, but still belongs to the channel")
     func unreadOnly() throws {
         let world = try world(silent: 3)
         #expect(try unread(world) == [1, 1, 1, 1])
@@ -49,7 +49,7 @@ struct CountingTests {
         #expect(try world.perform(MarkRead(channel: "general"), as: "bob").unreadCount == 0)
     }
 
-    @Test("I8 of one's own messages after a marked place only those that count are read with it")
+    @Test("I8 of the user's own messages after a marked place only those that count are read with it")
     func own() throws {
         let world = try world(silent: 2)
         // Ann has read up to her message at 2: those at 3 and 4 are hers, and count neither as read nor as unread.
@@ -59,7 +59,7 @@ struct CountingTests {
         #expect(try world.perform(MarkRead(channel: "general", seq: 2), as: "ann").unreadCount == 1)
     }
 
-    @Test("SB-27 D-32 what doesn't count brings no hidden channel back, and doesn't make it one with unread messages")
+    @Test("SB-27 D-32 messages that don't count bring no hidden channel back, and don't make it unread")
     func hidden() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -80,7 +80,7 @@ struct CountingTests {
         #expect(try listed(.all, unreadOnly: true) == 1)
     }
 
-    @Test("a client that has missed many messages starts afresh, whether those count or not", arguments: [500, 501])
+    @Test("a client that has missed many messages starts over, whether they count or not", arguments: [500, 501])
     func resume(silent: Int) throws {
         let world = try world(silent: silent)
         let answer = try world.perform(Resume(after: 0, channels: ["general": 2]), as: "bob")

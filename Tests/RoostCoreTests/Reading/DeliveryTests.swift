@@ -3,7 +3,7 @@ import RoostCore
 import RoostTestSupport
 import Testing
 
-/// What has arrived on the devices of others.
+/// What has been delivered to the devices of others.
 @Suite("Delivery")
 struct DeliveryTests {
     private func world(isOn: Bool = true) throws -> CoreWorld {
@@ -22,7 +22,7 @@ struct DeliveryTests {
     }
 
     @Test(
-        "X-33 R26 what has arrived is told to the others, once, only forward, and not when it was read already; lists and a watch have it"
+        "X-33 R26 deliveries are sent to the others once, only forward, and not if already read; lists and a watch have them"
     )
     func marks() throws {
         let world = try world()
@@ -34,7 +34,7 @@ struct DeliveryTests {
         let before = try #require(try position("bob", in: world))
         var expected = before
         (expected.deliveredSeq, expected.lastDeliveredAt) = (sent[1].seq, world.now)
-        // What is told leaves out what stays as it was.
+        // The signal leaves out unchanged fields.
         var signal = expected
         signal.joinedSeq = nil
         #expect(before.joinedSeq == 1)
@@ -44,20 +44,20 @@ struct DeliveryTests {
         #expect(try position("bob", in: world) == expected)
         let state = try world.perform(WatchChannel(channel: "general"), as: "ann", connection: 1).read["bob"]
         #expect(state?.deliveredSeq == sent[1].seq && state?.readSeq == before.readSeq && state?.unreadCount == 3)
-        // Nobody's stream has moved.
+        // No stream has advanced.
         #expect(world.events().count == events)
-        // What is read has arrived.
+        // Read messages count as delivered.
         try world.perform(MarkRead(channel: "general", seq: sent[2].seq), as: "bob")
         let read = try #require(try position("bob", in: world))
         #expect(read.readSeq == sent[2].seq && read.deliveredSeq == nil && read.lastDeliveredAt == nil)
         #expect(try deliver(sent[2].seq) == [])
-        // Also what was marked as unread again.
+        // Also those marked as unread again.
         try world.perform(MarkUnread(channel: "general", seq: sent[0].seq), as: "bob")
         #expect(try deliver(sent[2].seq) == [] && position("bob", in: world) == read)
     }
 
     @Test(
-        "X-33 it is refused where it is off, which it is by default, in large channels, for what there isn't, and for whom it doesn't concern"
+        "X-33 it is refused where it is off (the default), in large channels, for missing messages, and for users not concerned"
     )
     func refusals() throws {
         let world = try world(isOn: false)
@@ -82,7 +82,7 @@ struct DeliveryTests {
         #expect(ChannelPolicy.presets.allSatisfy { !$0.deliveryEvents })
     }
 
-    @Test("X-33 whoever doesn't share it isn't told of, nor whoever doesn't share their reading; once it is turned off nobody is")
+    @Test("X-33 users who don't share it, or their reading, aren't reported; once it is turned off nobody is")
     func sharing() throws {
         let world = try world()
         let sent = try world.send("1", to: "general", as: "ann")
@@ -101,7 +101,7 @@ struct DeliveryTests {
         #expect(try world.perform(WatchChannel(channel: "general"), as: "ann", connection: 1).read["bob"]?.deliveredSeq == nil)
     }
 
-    @Test("X-33 two positions of one member come to the same, in any order")
+    @Test("X-33 two positions of one member have the same result in any order")
     func merging() {
         var random = SeededGenerator(seed: 14)
         func position() -> ReadPosition {

@@ -26,7 +26,7 @@ struct ListReadersTests {
         #expect(try positions(world) == ["ann 1", "bob 1", "cid \(first.seq)", "dan \(second.seq)"])
         #expect(try positions(world, of: first) == ["cid \(first.seq)", "dan \(second.seq)"])
         #expect(try positions(world, of: second, as: "cid") == ["dan \(second.seq)"])
-        // The sender isn't among the readers of what they have sent.
+        // The sender isn't among the readers of their own message.
         try world.perform(MarkRead(channel: "general"), as: "bob")
         #expect(try positions(world, of: second) == ["dan \(second.seq)"])
 
@@ -40,7 +40,7 @@ struct ListReadersTests {
         #expect(try world.code(list, as: "ann") == .invalidArgument, "another query's cursor")
     }
 
-    @Test("SB-02 R26 who joined after a message isn't among its readers, whether they may see it or not")
+    @Test("SB-02 R26 a user who joined after a message isn't among its readers, whether they may see it or not")
     func newcomers() throws {
         let world = try world()
         let sent = try world.send("1", to: "general", as: "ann")
@@ -54,7 +54,7 @@ struct ListReadersTests {
         #expect(try positions(world, of: sent) == [] && positions(world, of: next) == ["eve \(next.seq)"])
     }
 
-    @Test("SB-02 R26 marking as unread changes nothing of what others are told: who asks later learns what who listened was told")
+    @Test("SB-02 R26 marking as unread changes nothing for others: a later list says the same as the events")
     func unmarked() throws {
         let world = try world()
         let sent = try ["1", "2", "3"].map { try world.send($0, to: "general", as: "ann") }
@@ -67,10 +67,10 @@ struct ListReadersTests {
         try world.perform(MarkUnread(channel: "general", seq: sent[1].seq), as: "cid")
         #expect(try positions(world) == told && positions(world, of: sent[2]) == ["cid \(sent[2].seq)"])
         #expect(try read(as: "ann") == seen)
-        // The one who did it sees it.
+        // The user who marked it sees it.
         #expect(try positions(world, as: "cid").contains("cid \(sent[0].seq)"))
         #expect(try read(as: "cid")?.unreadCount == 2)
-        // Reading a part of it again takes nothing back either, and reading more goes on.
+        // Reading a part of it again takes nothing back either, and reading further counts.
         world.advance(milliseconds: 1000)
         try world.perform(MarkRead(channel: "general", seq: sent[1].seq), as: "cid")
         #expect(try read(as: "ann") == seen)
@@ -83,13 +83,13 @@ struct ListReadersTests {
         #expect(try read(as: "ann")?.unreadCount == 0)
         try world.perform(MarkRead(channel: "general"), as: "cid")
         #expect(try read(as: "ann")?.readSeq == read(as: "cid")?.readSeq)
-        // What they send themselves after it is unread to nobody's eyes.
+        // To others, messages that the user then sends themselves aren't unread.
         try world.perform(MarkUnread(channel: "general", seq: sent[1].seq), as: "cid")
         try world.send("5", to: "general", as: "cid")
         #expect(try read(as: "ann")?.unreadCount == 0 && read(as: "cid")?.unreadCount == 2)
     }
 
-    @Test("SB-02 AM-37 a deleted channel has no members, and so nobody who has read there")
+    @Test("SB-02 AM-37 a deleted channel has no members, and therefore no readers")
     func deleted() throws {
         let world = try world()
         try world.perform(MarkRead(channel: "general"), as: "cid")
@@ -97,7 +97,7 @@ struct ListReadersTests {
         #expect(try world.perform(ListReaders(channel: "general"), as: "cid").items == [])
     }
 
-    @Test("a user's reading is told to nobody who isn't them once they don't share it, and again when they do")
+    @Test("a user's reading isn't sent to others while they don't share it, and is again once they do")
     func sharing() throws {
         let world = try world()
         let sent = try world.send("1", to: "general", as: "ann")
@@ -121,7 +121,7 @@ struct ListReadersTests {
         #expect(try positions(world, of: sent) == ["bob \(sent.seq)", "cid \(sent.seq)"])
     }
 
-    @Test("ST-05 X-32 nobody is told, and may ask, where the policy has no read events, and in a channel of more than 1,000")
+    @Test("ST-05 X-32 readers are neither sent nor listed if the policy has no read events, or in a channel of more than 1,000")
     func refusals() throws {
         let world = try world()
         let sent = try world.send("1", to: "general", as: "ann")
@@ -141,7 +141,7 @@ struct ListReadersTests {
         #expect(try world.code(list, as: "ann") == nil)
         try world.execute("UPDATE channel_heads SET member_count = \(Limits.largeChannelMembers + 1)")
         #expect(try world.refusal(list, as: "ann")?.limit == Int64(Limits.largeChannelMembers))
-        // What nobody can ask for, nobody is told.
+        // What can't be requested isn't sent either.
         try world.send("2", to: "general", as: "ann")
         #expect(try world.notices { try world.perform(MarkRead(channel: "general"), as: "bob") }.allSatisfy { !$0.isRead })
         try world.execute("UPDATE channel_heads SET member_count = 4")
@@ -154,7 +154,7 @@ struct ListReadersTests {
         #expect(try world.code(list, as: "zoe") == .notMember)
     }
 
-    @Test("whoever doesn't share their typing may type, and nobody is told")
+    @Test("a user who doesn't share their typing may type, and nobody is notified")
     func typing() throws {
         let world = try world()
         try world.perform(UpdatePreferences(sharesTyping: false), as: "bob")
@@ -165,6 +165,6 @@ struct ListReadersTests {
 }
 
 extension Notice {
-    /// Whether it tells how far somebody has read.
+    /// Whether it is about a read position.
     fileprivate var isRead: Bool { if case .read = self { true } else { false } }
 }

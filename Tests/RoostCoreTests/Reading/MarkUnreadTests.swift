@@ -14,7 +14,7 @@ struct MarkUnreadTests {
         return world
     }
 
-    @Test("R25 X-34 what somebody sent before they joined isn't unread for them either when they mark as unread from before it")
+    @Test("R25 X-34 a user's own messages from before they joined stay read when they mark as unread from before them")
     func sentBeforeJoining() throws {
         let world = try CoreWorld()
         try world.channel("stage", type: .livestream, owner: "ann")
@@ -26,7 +26,7 @@ struct MarkUnreadTests {
         #expect(try world.perform(MarkUnread(channel: "stage", seq: 2), as: "zoe").unreadCount == 3)
     }
 
-    @Test("R25 the messages from a seq on are unread again, but for one's own; only the reader is told, and the others see no less")
+    @Test("R25 messages from a seq on are unread again, except the reader's own; only the reader is notified, others see no less")
     func marks() throws {
         let world = try world()
         let readAt = world.now
@@ -39,7 +39,7 @@ struct MarkUnreadTests {
         let row = event.rows.memberships?.first
         #expect(event.kind == .readingUnmarked && row?.readSeq == 2 && row?.lastReadAt == readAt)
         #expect(try world.perform(GetTotalUnread(), as: "bob") == TotalUnread(unreadCount: 2, unreadChannelCount: 1))
-        // What is unread anyway stays so, at once and from then on: nobody goes on reading.
+        // Unread messages stay unread, now and later: reading ends.
         let again = try world.notices { try world.perform(MarkUnread(channel: "general", seq: 4), as: "bob") }
         #expect(again == [.markedUnread("bob", "general", at: event.seq)])
         #expect(try world.perform(MarkUnread(channel: "general", seq: 0), as: "bob").unreadCount == 3)
@@ -48,7 +48,7 @@ struct MarkUnreadTests {
                 == UnreadCount(channelId: "general", unreadCount: 1, readSeq: 3))
     }
 
-    @Test("R25 R27 what was read before isn't told when it is read again after a mark as unread, and what is new to the others is")
+    @Test("R25 R27 reading again after a mark as unread is sent to others only beyond the former position")
     func readsAgain() throws {
         let world = try world()
         func told(_ seq: Seq?) throws -> [Seq] {
@@ -63,7 +63,7 @@ struct MarkUnreadTests {
         #expect(try told(nil) == [head + 1])
     }
 
-    @Test("R25 MN-16 a mention is unread again with its message, and what is hidden from the caller stays read")
+    @Test("R25 MN-16 a mention is unread again with its message, and messages hidden from the caller stay read")
     func edges() throws {
         let world = try world()
         let mention = SendMessage(channel: "general", clientId: "m", text: "@bob", mentionees: [.users(["bob"])])
@@ -75,12 +75,12 @@ struct MarkUnreadTests {
         try world.send("later", to: "general", as: "ann")
         try world.perform(MarkRead(channel: "general"), as: "bob")
         #expect(try world.perform(MarkUnread(channel: "general", seq: 1), as: "bob").unreadCount == 1)
-        // Of messages deleted for good none is counted.
+        // Messages deleted for good don't count.
         try world.perform(PurgeMessage(channel: "general", message: sent.messageId), as: "ann")
         #expect(try world.perform(MarkUnread(channel: "general", seq: 1), as: "bob").unreadCount == 1)
     }
 
-    @Test("R25 R34 a mark far back counts the own messages after it, found by their sender, as one that is near does")
+    @Test("R25 R34 a mark far back counts the caller's own messages after it, found by their sender, like one that is near")
     func farBack() throws {
         let world = try world()
         let before = try world.perform(GetUnread(channel: "general"), as: "bob").readSeq

@@ -20,7 +20,7 @@ struct PurgeTests {
         }
     }
 
-    /// Bob's unread messages, as every way to ask tells them.
+    /// Bob's unread messages, from every operation that counts them.
     private func unread(_ world: CoreWorld, as user: UserID = "bob") throws -> [Int] {
         let listed = try world.perform(QueryChannels(), as: user).items
         let own = try world.perform(GetMyChanges(after: 0), as: user).rows.memberships?.last
@@ -39,7 +39,7 @@ struct PurgeTests {
 
     private func all(_ count: Int) -> [Int] { Array(repeating: count, count: 7) }
 
-    @Test("AM-43 AM-44 X-34 a message that is deleted for good is unread nowhere, and stays gone however one reads on")
+    @Test("AM-43 AM-44 X-34 a message deleted for good is unread nowhere, and stays so however the user reads on")
     func unread() throws {
         let (world, messages) = try world()
         try purge(messages[1], messages[3], in: world)
@@ -62,7 +62,7 @@ struct PurgeTests {
         #expect(counters.messageCount == 2 && counters.ordinal == 6)
     }
 
-    @Test("I8 an own message that is deleted for good was never unread, and isn't taken off the unread ones of others")
+    @Test("I8 a user's own message deleted for good was never unread, and isn't subtracted from the unread messages of others")
     func own() throws {
         let (world, messages) = try world()
         let byBob = try world.send("by bob", to: "general", as: "bob")
@@ -73,7 +73,7 @@ struct PurgeTests {
         #expect(try unread(world) == all(2))
     }
 
-    @Test("SB-27 SB-29 hiding, leaving and coming back keep the count right")
+    @Test("SB-27 SB-29 hiding, leaving and rejoining keep the count right")
     func standing() throws {
         let (world, messages) = try world()
         try purge(messages[2], in: world)
@@ -83,7 +83,7 @@ struct PurgeTests {
         }
         try world.perform(UnhideChannel(channel: "general"), as: "bob")
         #expect(try unread(world) == all(4))
-        // What comes back stays back, though what brought it is gone: it came.
+        // A channel that came back stays, even if the message that brought it back is gone.
         try world.perform(HideChannel(channel: "general"), as: "bob")
         let news = try world.send("news", to: "general", as: "ann")
         #expect(try world.perform(QueryChannels(), as: "bob").items.count == 1)
@@ -103,7 +103,7 @@ struct PurgeTests {
         #expect(try unread(world) == all(0))
     }
 
-    @Test("AM-43 lists of what is unread leave out a channel whose unread messages are all deleted for good")
+    @Test("AM-43 lists of unread channels leave out one whose unread messages are all deleted for good")
     func lists() throws {
         let (world, messages) = try world()
         try world.channel("other", owner: "ann", members: ["bob"])
@@ -122,13 +122,13 @@ struct PurgeTests {
         #expect(try world.perform(GetTotalUnread(), as: "bob") == TotalUnread(unreadCount: 1, unreadChannelCount: 1))
     }
 
-    @Test("AM-43 AM-44 what was deleted for good is counted right at the ends of the stretches that are counted together")
+    @Test("AM-43 AM-44 messages deleted for good are counted right at the ends of the ranges that are counted together")
     func stretches() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
         var messages: [Message] = []
         for number in 0..<2100 { messages.append(try world.send("\(number)", to: "general", as: number % 5 == 0 ? "bob" : "ann")) }
-        // All around the ends of the first two stretches, and each third elsewhere.
+        // All around the ends of the first two ranges, and every third elsewhere.
         let purged = messages.filter { $0.seq % 3 == 0 || (1021...1026).contains($0.seq) || (2045...2050).contains($0.seq) }
         for message in purged { try purge(message, in: world) }
         let gone = Set(purged.map(\.seq))
@@ -143,7 +143,7 @@ struct PurgeTests {
             try world.perform(MarkUnread(channel: "general", seq: seq), as: "bob")
             #expect(try unread(world) == all(expected(after: seq - 1)), "\(seq)")
         }
-        // A database of before these counts gets them at its start.
+        // A database from before these counts gets them at its start.
         try world.execute("DROP TABLE purged_counts")
         try world.execute("DELETE FROM migrations WHERE name = '0028 purged counts'")
         try world.restart()
@@ -160,17 +160,17 @@ struct PurgeTests {
         let before = try world.dump()
         let again = try world.perform(send, as: "bob")
         #expect(again.messageId == message.messageId && again.seq == message.seq && again.text == "" && again.deletedAt != nil)
-        // By its other name, and after its sender has gone.
+        // By its other name, and after its sender has left.
         #expect(try world.perform(SendMessage(channel: "community:general", clientId: "once", text: "x"), as: "bob") == again)
         #expect(try world.dump() == before)
         try world.perform(LeaveChannel(channel: "general"), as: "bob")
         #expect(try world.perform(send, as: "bob").messageId == message.messageId)
-        // Nothing that it said is left in any table.
+        // None of its text is left in any table.
         #expect(try world.dump().allSatisfy { !$0.contains("secret") })
         #expect(try world.code(PurgeMessage(channel: "general", message: message.messageId), as: "ann") == .notFound)
     }
 
-    @Test("I3 changes bring the places page by page, resuming counts what there is, and a fresh client gets none of it")
+    @Test("I3 changes bring the places page by page, resuming counts existing messages, and a fresh client gets none of it")
     func catchingUp() throws {
         let (world, messages) = try world()
         let head = try world.perform(GetChannel(channel: "general"), as: "bob").channel.counters.seq
@@ -193,7 +193,7 @@ struct PurgeTests {
         #expect(purged == [places])
         let fresh = try world.perform(Resume(after: 0, channels: [:]), as: "bob").channels
         #expect(fresh.map(\.rows.purged) == [nil] && fresh.map { $0.rows.messages?.map(\.seq) } == [[3, 5]])
-        // 499 were sent since, of which 3 are gone for good, and one more is still no reason to begin afresh.
+        // 499 were sent since, of which 3 are deleted for good; one more is still no reason to start over.
         for number in 0..<Limits.resumeMessagesPerChannel { try world.send("\(number)", to: "general", as: "ann") }
         func isFresh(after seq: Seq) throws -> [Bool] {
             try world.perform(Resume(after: 0, channels: ["general": seq]), as: "bob").channels.map { $0.isFresh == true }
@@ -203,7 +203,7 @@ struct PurgeTests {
         #expect(try isFresh(after: 4) == [true])
     }
 
-    @Test("SB-59 I10 all members are told the place and no more; the sender's devices also what is unread for them")
+    @Test("SB-59 I10 all members get only the place; the sender's devices also their unread count")
     func audience() throws {
         let (world, messages) = try world()
         let byBob = try world.send("by bob", to: "general", as: "bob")
@@ -218,7 +218,7 @@ struct PurgeTests {
         #expect(event.rows.counters?.messageCount == 5 && event.rows.counters?.ordinal == 6)
         // Users who may not see the message get it too: their unread count falls with it.
         #expect(event.concealing(messagesUpTo: .max) == event)
-        // Nobody's row is written but the sender's.
+        // Only the sender's row is written.
         let before = try world.rows("SELECT user_id, user_seq FROM members ORDER BY 1") { [$0.string(), "\($0.int64())"] }
         try purge(messages[0], in: world)
         let after = try world.rows("SELECT user_id, user_seq FROM members ORDER BY 1") { [$0.string(), "\($0.int64())"] }
@@ -226,7 +226,7 @@ struct PurgeTests {
     }
 
     @Test(
-        "AM-43 I8 a member who may not read counts as the server does, for which they are told the places of what is gone, and nothing else of it"
+        "AM-43 I8 a member who may not read counts like the server, since they get the places of deleted messages, and nothing else"
     )
     func withoutReading() throws {
         let (world, messages) = try world()
@@ -241,11 +241,11 @@ struct PurgeTests {
         let told = Unread.bringUp(membership, as: "bob", with: [Message](), purged)
         #expect(Unread.count(in: counters, for: told) == 4)
         #expect(try world.perform(GetUnread(channel: "general"), as: "bob").unreadCount == 4)
-        // Their row from before says nothing of it.
+        // Their earlier row doesn't reflect it.
         #expect(Unread.count(in: counters, for: membership) == 5)
     }
 
-    @Test("R09 ST-09 a channel is sorted by its newest message that is left, and without any by its creation")
+    @Test("R09 ST-09 a channel is sorted by its newest remaining message, or without any by its creation")
     func lastMessage() throws {
         let world = try CoreWorld()
         for channel in ["old", "new"] as [ChannelID] {
@@ -287,13 +287,13 @@ struct PurgeTests {
         return [
             "messages": count("messages"), "mentions": count("mentions"), "own_deletions": count("own_deletions"),
             "message_versions": count("message_versions"),
-            // What mentioned the channel stays as a place without a mention, for clients that know it.
+            // A mention of the channel stays as a place without a mention, for clients that know it.
             "channel_mentions": "\(count("channel_mentions")) AND mention_seq IS NOT NULL",
             "purged_messages": nil, "channel_heads": nil,
         ]
     }
 
-    @Test("SB-59 no table keeps a row about a message that is deleted for good, and a new table can't be left out of this")
+    @Test("SB-59 no table keeps a row about a message deleted for good, and a new table can't be left out of this")
     func everyTable() throws {
         let world = try CoreWorld()
         world.options.versionSeconds = 3600

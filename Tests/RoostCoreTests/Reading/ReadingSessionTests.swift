@@ -14,7 +14,7 @@ struct ReadingSessionTests {
         return world
     }
 
-    @Test("AM-45 whoever begins to read has read all of it, also the second time and under the channel's other name")
+    @Test("AM-45 a user who begins to read has read everything, also the second time and under the channel's other name")
     func start() throws {
         let world = try world()
         var answer: UnreadCount?
@@ -32,13 +32,13 @@ struct ReadingSessionTests {
         #expect(
             try world.notices { try world.perform(StopReading(channel: "community:general"), as: "bob", connection: 7) }
                 == [.stoppedReading(Self.phone, "general")])
-        // Stopping is no reading.
+        // Stopping marks nothing as read.
         try world.send("c", to: "general", as: "ann")
         try world.perform(StopReading(channel: "general"), as: "bob", connection: 7)
         #expect(try world.perform(GetUnread(channel: "general"), as: "bob").unreadCount == 1)
     }
 
-    @Test("AM-45 R26 X-33 who may not read ends what is unread, and isn't told of, listed or asked as one who has read")
+    @Test("AM-45 R26 X-33 a user who may not read can clear unread messages, and isn't sent or listed as a reader")
     func withoutTheRight() throws {
         let world = try world()
         try world.user("cid")
@@ -64,14 +64,14 @@ struct ReadingSessionTests {
             Set(try world.perform(WatchChannel(channel: "general"), as: "ann", connection: 8).read.keys)
         }
         #expect(try readers(sent.messageId) == ["cid"] && readers(nil) == ["ann", "cid"] && watched() == ["ann", "cid"])
-        // A mark is the user's own word: it holds for who may read again.
+        // A mark is the user's own decision: it holds once they may read again.
         try world.perform(UpdateChannel(channel: "general", policy: PolicyChanges(read: .members)), as: "ann")
         #expect(try readers(sent.messageId) == ["bob", "cid"] && watched() == ["ann", "bob", "cid"])
         #expect(try world.perform(StartReading(channel: "general"), as: "bob", connection: 7).unreadCount == 0)
     }
 
     @Test(
-        "AM-45 X-33 where only admins read, or nobody, a member can't begin to read or tell what has arrived",
+        "AM-45 X-33 where only admins read, or nobody, a member can't begin to read or mark as delivered",
         arguments: [.admins, .nobody] as [ChannelPolicy.Audience])
     func withoutReaders(read: ChannelPolicy.Audience) throws {
         let world = try world()
@@ -95,7 +95,7 @@ struct ReadingSessionTests {
         #expect(try world.dump() == before)
         try world.perform(LeaveChannel(channel: "general"), as: "bob")
         #expect(try world.code(StartReading(channel: "general"), as: "bob", connection: 7) == .notMember)
-        // Whoever has left may stop all the same.
+        // A former member may still stop.
         try world.perform(StopReading(channel: "general"), as: "bob", connection: 7)
         try world.perform(StopReading(channel: "nowhere"), as: "bob", connection: 7)
     }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Reading")
 struct UnreadTests {
-    /// The definition: messages after the place that a member has read, but for the member's own, silent ones and the server's.
+    /// The definition: messages after a member's read position, except the member's own, silent ones and the server's.
     private struct Definition {
         struct Reader: Hashable {
             let user: UserID
@@ -33,7 +33,7 @@ struct UnreadTests {
                     for place in event.rows.purged ?? [] { sent[channel]?.removeAll { $0.seq == place.seq } }
                 case .event(let event, .user(let user)):
                     for membership in event.rows.memberships ?? [] where membership.state == .member {
-                        // Who joins has read everything up to the joining; a mark is where it was made.
+                        // A new member has read everything up to the joining; a mark is where it was made.
                         let joinSeq = event.rows.channel?.counters.seq
                         let reader = Reader(user: user, channel: membership.channelId)
                         readSeqs[reader] = joinSeq ?? membership.readSeq
@@ -46,7 +46,7 @@ struct UnreadTests {
     }
 
     @Test(
-        "AM-43 D-29 I7 unread is exact after every step of any history, and the total is the sum without what is muted",
+        "AM-43 D-29 I7 unread is exact after every step of any history, and the total is the sum without muted channels",
         arguments: Seeds.first(6))
     func isExact(seed: UInt64) throws {
         let world = try CoreWorld()
@@ -57,7 +57,7 @@ struct UnreadTests {
         var steps: [String] = []
         var announcing: Set<ChannelID> = []
         for _ in 0..<150 {
-            // The server tells in most channels who comes and goes, and counts that for nobody.
+            // In most channels the server announces who comes and goes, which counts for nobody.
             for channel in history.channels where announcing.insert(channel).inserted {
                 let announces = PolicyChanges(announcesJoins: true, announcesLeaves: true, announcesNames: true)
                 _ = try? world.perform(UpdateChannel(channel: channel, policy: announces), as: "root", role: .admin)
@@ -83,7 +83,7 @@ struct UnreadTests {
         #expect(try world.rows("SELECT COUNT(*) FROM messages WHERE kind = 'system'") { $0.int() } != [0])
     }
 
-    @Test("I8 a reading place moves forward only, to the end at most", arguments: Seeds.first(4))
+    @Test("I8 a read position moves forward only, to the end at most", arguments: Seeds.first(4))
     func isMonotone(seed: UInt64) throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -99,7 +99,7 @@ struct UnreadTests {
         }
     }
 
-    @Test("AM-45 a mark is told with the membership as it is, and that only to the reader")
+    @Test("AM-45 a mark is sent with the current membership, and only to the reader")
     func tellsReader() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -112,7 +112,7 @@ struct UnreadTests {
             channelId: "general", role: .member, state: .member, joinedAt: joinedAt, joinedSeq: 1, readSeq: 3, readCount: 2,
             lastReadAt: world.now, channelSeq: 4, userSeq: seq)
         let event = Event(kind: .readingMarked, stream: .user("bob"), seq: seq, actor: "bob", rows: Rows([membership]))
-        // How far he has read is told to others by a signal.
+        // Others get his read position by a signal.
         let position = ReadPosition(userId: "bob", readSeq: 3, lastReadAt: world.now)
         #expect(notices == [.event(event, .user("bob")), .read(position, "general")])
     }
@@ -127,7 +127,7 @@ struct UnreadTests {
         #expect(try world.perform(MarkRead(channel: "general"), as: "bob").unreadCount == 0)
     }
 
-    @Test("a place that no stream can have is refused")
+    @Test("a place impossible in a stream is refused")
     func refuses() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")

@@ -17,7 +17,7 @@ struct ChangesTests {
         mutating func apply(_ rows: Rows) {
             if let row = rows.channel { channel = row }
             if let row = rows.counters { counters = row }
-            // A channel's row brings counters too, and may be older than they are by then.
+            // A channel's row brings counters too, and may be older than the held ones.
             if let counters { channel?.counters = counters }
             for member in rows.members ?? [] where member.changeSeq >= members[member.userId]?.changeSeq ?? 0 {
                 members[member.userId] = member
@@ -52,7 +52,7 @@ struct ChangesTests {
         var history = try RandomHistory(seed: seed, in: world)
         for _ in 0..<120 { try history.step(in: world) }
         let channel = history.channels[0]
-        // Whatever has become of the channel, its reader is a member of it.
+        // Whatever happened to the channel, its reader is a member of it.
         var update = UpdateChannel(channel: channel)
         update.policy = PolicyChanges(maxMembers: 100)
         try world.perform(update, as: "root", role: .admin)
@@ -79,7 +79,7 @@ struct ChangesTests {
         #expect(found == ["ann", "bob", "cid", "dan"])
     }
 
-    @Test("I20 a place beyond the stream's end is one of another history")
+    @Test("I20 a place beyond the stream's end belongs to another history")
     func beyondTheEnd() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -130,7 +130,7 @@ struct ChangesTests {
             try world.user(user)
             try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: user)
         }
-        // The most that one call invites: users, and operators beside them.
+        // The most that one call invites: users, and also operators.
         var create = CreateChannel(channel: "team", type: .group, users: Array(users.prefix(100)))
         create.operators = Array(users.suffix(100))
         try world.perform(create, as: "ann")
@@ -167,7 +167,7 @@ struct ChangesTests {
         #expect(try world.perform(GetChannelChanges(channel: "echo", after: 2), as: "ann").isIncomplete == nil)
     }
 
-    @Test("EM-24 NF-04 a page of one's own changes ends before the texts of invitations make it too large, and all of them come")
+    @Test("EM-24 NF-04 a page of a user's own changes ends before invitations' texts make it too large, and all of them arrive")
     func longInvitations() throws {
         let world = try CoreWorld()
         for user in ["ann", "bob"] as [UserID] { try world.user(user) }
@@ -180,7 +180,7 @@ struct ChangesTests {
                 try world.perform(InviteMembers(channel: channel, users: ["ann"], welcome: welcome), as: "bob")
             }
         }
-        // The inviter has them in the own stream, too.
+        // The inviter has them in their own stream, too.
         for user in ["ann", "bob"] as [UserID] {
             var (found, place, pages): (Set<ChannelID>, Seq, Int) = ([], 0, 0)
             var hasMore = true
@@ -213,7 +213,7 @@ struct ChangesTests {
         #expect(try told() == capabilities && !capabilities.contains(.messageSend) && capabilities.contains(.historyRead))
     }
 
-    @Test("SB-14 SB-26 no page of changes brings messages that are hidden from the caller, nor changed ones")
+    @Test("SB-14 SB-26 no page of changes brings messages hidden from the caller, even changed ones")
     func floors() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])

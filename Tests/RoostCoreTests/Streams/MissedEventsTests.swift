@@ -63,12 +63,12 @@ struct MissedEventsTests {
         let page = try missed(.channel("general"), after: 2, in: world, limit: 1)
         #expect(page.seq == 3)
         #expect(left(page) == ["cid"])
-        // At which seq at the latest: that of the leaving, or of the new membership, which may be beyond the page.
+        // The latest possible seq: that of the leaving, or of the new membership, which may be beyond the page.
         #expect(lastSeqs(try missed(.channel("general"), after: 1, in: world)) == ["bob": 2, "cid": 5, "dan": 7])
         #expect(lastSeqs(page) == ["cid": 5])
     }
 
-    @Test("I9 I18 who joins later is told by the first page, and not by each page until the one in which they join")
+    @Test("I9 I18 later joins are reported by the first page, not by each page until the one with the join")
     func laterJoiners() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -87,7 +87,7 @@ struct MissedEventsTests {
         #expect(told == [60, 10, 10, 10, 10, 10])
     }
 
-    @Test("I9 I18 between two pages somebody comes back and somebody leaves: the next page tells it")
+    @Test("I9 I18 if one user rejoins and another leaves between two pages, the next page reports it")
     func leftBetweenPages() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob", "cid", "dan"])
@@ -102,7 +102,7 @@ struct MissedEventsTests {
         #expect(second.seq == 5 && lastSeqs(second) == ["bob": 8])
         let third = try missed(.channel("general"), after: 5, in: world, telling: .joinedAfter(second.head))
         #expect(third.seq == 9 && lastSeqs(third) == ["bob": 8, "cid": 9])
-        // Who is brought up alone hears of nobody else.
+        // A user who catches up alone gets nobody else's changes.
         let alone = try (["bob", "cid", "dan"] as [UserID]).map {
             lastSeqs(try missed(.channel("general"), after: 3, in: world, telling: .user($0)))
         }
@@ -117,7 +117,7 @@ struct MissedEventsTests {
         #expect(try missed(.channel("general"), after: 1, in: world).notices.last == .destroyed("general"))
     }
 
-    @Test("I9 a deletion is told with the last page, and not before what is on the pages behind the first")
+    @Test("I9 a deletion is reported with the last page, not before the contents of the pages after the first")
     func destroyedBehindPages() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -137,7 +137,7 @@ struct MissedEventsTests {
         #expect(deletions == ends)
     }
 
-    @Test("I5 a user's missed events are one for each row, each after the one before; only memberships that began are joined")
+    @Test("I5 a user's missed events are one for each row, in order; only memberships that began are joins")
     func ofUser() throws {
         let world = try CoreWorld()
         try world.channel("old", owner: "ann", members: ["bob"])
@@ -164,7 +164,7 @@ struct MissedEventsTests {
             default: notices.append("?")
             }
         }
-        // Joining took 4, which reading took over: 5.
+        // Joining took 4, which reading replaced with 5.
         #expect(
             notices == [
                 "0-1 old member false", "bob is visible", "1-2 Bob false", "2-3 left none false", "joined bob new 1",
@@ -221,7 +221,7 @@ struct MissedEventsTests {
         #expect(lines(of: ofAnn).map { $0.split(separator: ", ").sorted() } == [["dan by ann pending", "eve by ann pending"]])
         let ofDan = try missed(.user("dan"), after: before[.user("dan")] ?? 0, in: world)
         #expect(lines(of: ofDan) == ["dan by ann pending, channel team"])
-        // One of them is answered: it has a place of its own then.
+        // Once one of them is answered, it has its own place.
         try world.perform(DeclineInvitation(channel: "team"), as: "dan")
         let later = try missed(.user("ann"), after: before[.user("ann")] ?? 0, in: world)
         #expect(lines(of: later) == ["eve by ann pending", "dan by ann declined"])
@@ -251,7 +251,7 @@ struct MissedEventsTests {
         #expect(missed.seq == before + 2)
     }
 
-    @Test("I5 SB-59 a user's stream ends at its head, also where the row of the newest change is gone with a message")
+    @Test("I5 SB-59 a user's stream ends at its head, even if the row of the newest change is gone with a message")
     func withoutRow() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -269,7 +269,7 @@ struct MissedEventsTests {
         #expect(try self.missed(.user("bob"), after: head, in: world).notices == [])
     }
 
-    @Test("I10 SB-26 a floor outlives the membership, for nodes that are behind in it")
+    @Test("I10 SB-26 a floor outlives the membership, for nodes that lag behind in the stream")
     func floorsOfFormerMembers() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -284,7 +284,7 @@ struct MissedEventsTests {
         #expect(missed.notices.first == .floor("bob", "general", 2))
     }
 
-    @Test("I18 a connection holds the floors of the channels left last, however many were left")
+    @Test("I18 a connection holds the floors of the most recently left channels, however many were left")
     func formerFloors() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -312,7 +312,7 @@ struct MissedEventsTests {
         #expect(notices.first == .floor("bob", "general", 2))
     }
 
-    @Test("I5 SB-21 with a channel's attributes comes what its members may do by role, and nobody's own")
+    @Test("I5 SB-21 a channel's attributes come with its members' permissions by role, not with anyone's own")
     func capabilities() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])

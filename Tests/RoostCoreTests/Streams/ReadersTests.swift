@@ -8,7 +8,7 @@ import Testing
 @Suite("Readers")
 struct ReadersTests {
     @Test(
-        "I10 R23 ST-05 the readers of an event are those to whom history.read is granted, and its watchers those to whom channel.watch is",
+        "I10 R23 ST-05 the readers of an event are the users with history.read, and its watchers those with channel.watch",
         arguments: ChannelPolicy.Audience.allCases)
     func agree(read: ChannelPolicy.Audience) throws {
         let world = try CoreWorld()
@@ -76,7 +76,7 @@ struct ReadersTests {
         #expect(readers == Readers(members: .admin, others: .admin, roles: [.owner]))
     }
 
-    @Test("SB-19 an invitation, or knowing the id, doesn't show messages, whatever the policy of reading is")
+    @Test("SB-19 an invitation, or knowing the id, doesn't show messages, whatever the policy of reading")
     func invited() throws {
         let world = try CoreWorld()
         try world.user("asked")
@@ -104,7 +104,7 @@ struct ReadersTests {
 /// The answer to a repeated call after its right has ended.
 @Suite("Repeats after a loss")
 struct RepeatsAfterLossTests {
-    @Test("SB-12 an idempotency key shows a creator who was removed nothing of the private channel", arguments: [true, false])
+    @Test("SB-12 an idempotency key shows a removed creator nothing of the private channel", arguments: [true, false])
     func idempotencyKey(isRemoved: Bool) throws {
         let world = try CoreWorld()
         for user in ["ann", "bob"] as [UserID] { try world.user(user) }
@@ -122,11 +122,11 @@ struct RepeatsAfterLossTests {
         let refusal = try world.refusal(create, as: "ann")
         #expect(refusal == RoostError.notFound("channel"))
         #expect(try world.refusal(GetChannel(channel: "room"), as: "ann") == refusal)
-        // Nothing was made by it.
+        // It made nothing.
         #expect(try world.perform(QueryChannels(membership: .all), as: "ann").items.isEmpty)
     }
 
-    @Test("SB-12 a backend's key goes on answering with the channel that it made, of whichever type")
+    @Test("SB-12 a backend's key keeps answering with the channel that it made, of any type")
     func backend() throws {
         let world = try CoreWorld()
         for user in ["ann", "bob"] as [UserID] { try world.user(user) }
@@ -136,7 +136,7 @@ struct RepeatsAfterLossTests {
         #expect(try world.perform(create, as: "shop", role: .service).channel.channelId == "talk")
     }
 
-    @Test("I4 one's own message, sent again after the right to read has ended, is answered as it was sent", arguments: 0..<3)
+    @Test("I4 a user's own message, sent again after the right to read has ended, is answered as it was sent", arguments: 0..<3)
     func clientId(way: Int) throws {
         let world = try CoreWorld()
         try world.channel("room", type: .messaging, owner: "ann", members: ["bob"])

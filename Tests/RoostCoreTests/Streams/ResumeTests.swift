@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Resume")
 struct ResumeTests {
-    /// Resumes as ann, and answers with what came of each channel.
+    /// Resumes as ann, and returns each channel's changes.
     private func resume(_ world: CoreWorld, _ channels: [String: Seq], after: Seq = 0) throws -> [ChannelID: Changes] {
         let answer = try world.perform(Resume(after: after, channels: channels), as: "ann")
         var found: [ChannelID: Changes] = [:]
@@ -16,7 +16,7 @@ struct ResumeTests {
         return found
     }
 
-    @Test("I5 a channel that the client doesn't hold comes fresh, with its newest messages")
+    @Test("I5 a channel that the client doesn't hold is sent fresh, with its newest messages")
     func fresh() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -32,7 +32,7 @@ struct ResumeTests {
         #expect(try resume(world, [:]) == ["general": expected])
     }
 
-    @Test("I5 a channel that the client holds comes with what was missed; one without changes doesn't come")
+    @Test("I5 a channel that the client holds is sent with the missed changes; one without changes isn't sent")
     func partial() throws {
         let world = try CoreWorld()
         for channel in ["moved", "still"] as [ChannelID] { try world.channel(channel, owner: "ann") }
@@ -49,10 +49,10 @@ struct ResumeTests {
         #expect(try resume(world, ["moved": 3, "still": 1]) == ["moved": expected])
     }
 
-    @Test("R39 of a part of the ids come those channels alone, also those that the client doesn't hold, and all parts are all")
+    @Test("R39 a part of the ids brings only those channels, also ones that the client doesn't hold, and all parts bring all")
     func parts() throws {
         let world = try CoreWorld()
-        // In the order of their bytes, which isn't that of letters.
+        // In the order of their bytes, which isn't alphabetical.
         let ids: [ChannelID] = ["Zoo", "a", "b", "c", "ä", "日"]
         for id in ids { try world.channel(id, owner: "ann") }
         try world.perform(DeleteChannel(channel: "b"), as: "ann")
@@ -61,7 +61,7 @@ struct ResumeTests {
             let streams = try world.perform(operation, as: "ann").channels.map(\.stream)
             return streams.compactMap { if case .channel(let id) = $0 { id.rawValue } else { nil } }.sorted()
         }
-        // Of a deleted channel, the end comes to those who hold it.
+        // Clients that hold a deleted channel get its end.
         #expect(try part(["a": 1, "b": 1], from: nil, before: "c") == ["Zoo", "b"])
         #expect(try part([:], from: "a", before: "c") == ["a"])
         #expect(try part(["日": 0], from: "c", before: nil) == ["c", "ä", "日"].sorted())
@@ -69,7 +69,7 @@ struct ResumeTests {
         #expect(try part([:], from: nil, before: nil) == ["Zoo", "a", "c", "ä", "日"].sorted())
     }
 
-    @Test("R39 a part without ids, and a position outside of it, are refused by the name of the field")
+    @Test("R39 a part without ids, and a position outside it, are refused by the name of the field")
     func impossibleParts() throws {
         let world = try CoreWorld()
         try world.user("ann")
@@ -86,7 +86,7 @@ struct ResumeTests {
         }
     }
 
-    @Test("I5 beyond 500 missed messages a channel comes fresh instead", arguments: [500, 501])
+    @Test("I5 beyond 500 missed messages a channel is sent fresh instead", arguments: [500, 501])
     func tooMuchMissed(count: Int) throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
@@ -98,7 +98,7 @@ struct ResumeTests {
     }
 
     @Test(
-        "I5 beyond 500 old messages that were changed or deleted for good a channel comes fresh too", arguments: [500, 501],
+        "I5 beyond 500 old messages that were changed or deleted for good a channel is sent fresh too", arguments: [500, 501],
         [true, false])
     func tooMuchChanged(count: Int, isPurged: Bool) throws {
         let world = try CoreWorld()
@@ -118,7 +118,7 @@ struct ResumeTests {
         #expect((changes.isFresh == true) == (count > 500))
     }
 
-    @Test("AM-34 of a channel that was deleted meanwhile comes the end; one that the client never had is nothing to it")
+    @Test("AM-34 the end of a channel deleted meanwhile is sent, unless the client never had it")
     func deleted() throws {
         let world = try CoreWorld()
         for channel in ["held", "unknown"] as [ChannelID] {
@@ -131,7 +131,7 @@ struct ResumeTests {
         #expect(found["held"]?.rows.memberships?.map(\.state) == [MembershipState.none])
     }
 
-    @Test("I9 of a channel that the caller left comes the end of the membership, and nothing of the channel")
+    @Test("I9 for a channel that the caller left the end of the membership is sent, and nothing of the channel")
     func left() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -143,7 +143,7 @@ struct ResumeTests {
         #expect(answer.user.rows.memberships?.map(\.state) == [MembershipState.none])
     }
 
-    @Test("I9 of a private channel a removed member learns no more, not even how far it has come")
+    @Test("I9 a removed member learns nothing more of a private channel, not even its position")
     func removed() throws {
         let world = try CoreWorld()
         try world.channel("private", type: .messaging, owner: "ann", members: ["bob"])
@@ -157,7 +157,7 @@ struct ResumeTests {
         #expect(try known() == before)
     }
 
-    @Test("I9 naming a channel that one isn't a member of brings nothing of it")
+    @Test("I9 a non-member who names a channel gets nothing of it")
     func stranger() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "bob")
@@ -166,14 +166,14 @@ struct ResumeTests {
         #expect(try resume(world, ["general": 0, "unknown": 0]) == [:])
     }
 
-    @Test("I20 a place beyond a channel's end brings the channel fresh")
+    @Test("I20 for a place beyond a channel's end the channel is sent fresh")
     func restoredBackup() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
         #expect(try resume(world, ["general": 100])["general"]?.isFresh == true)
     }
 
-    @Test("I18 an answer holds about 2000 rows, and says that there is more until all is there")
+    @Test("I18 an answer holds about 2000 rows, and says that there is more until all are sent")
     func isBounded() throws {
         let world = try CoreWorld()
         var held: [String: Seq] = [:]
@@ -217,7 +217,7 @@ struct ResumeTests {
         #expect(names(second) == order.prefix(10).reversed().map(\.rawValue) && !second.hasMore)
     }
 
-    @Test("SB-04 of an ephemeral channel comes what is left, however many messages were missed, and that some are gone")
+    @Test("SB-04 an ephemeral channel is sent as far as it is left, however many messages were missed, and says that some are gone")
     func ephemeral() throws {
         let world = try CoreWorld()
         try world.user("ann")
@@ -237,7 +237,7 @@ struct ResumeTests {
         #expect(membership.readCount == 501)
     }
 
-    @Test("AM-48 what the caller may do comes with a change of the channel or of the caller's own role, and with no other")
+    @Test("AM-48 the caller's permissions are sent only with a change of the channel or of the caller's own role")
     func capabilities() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "bob", members: ["ann", "cid"])
@@ -258,7 +258,7 @@ struct ResumeTests {
         #expect(found == [true, false, true, false])
     }
 
-    @Test("I18 NF-04 channels with long names and tags come in pages of about 1 MiB, each of them once")
+    @Test("I18 NF-04 channels with long names and tags are sent in pages of about 1 MiB, each of them once")
     func largeChannels() throws {
         let world = try CoreWorld()
         for user in ["ann", "eve"] as [UserID] { try world.user(user) }
@@ -289,10 +289,10 @@ struct ResumeTests {
         #expect(held.count == count && (2...5).contains(pages))
     }
 
-    @Test("I5 one message missed in each of many channels comes in one answer")
+    @Test("I5 one missed message in each of many channels is sent in one answer")
     func manyChannels() throws {
         let world = try CoreWorld()
-        // With the own membership beside each message they are more rows than one answer holds.
+        // With the caller's membership beside each message these are more rows than one answer holds.
         let count = Limits.resumeRows.max / 3 + 10
         var positions: [String: Seq] = [:]
         for number in 0..<count {

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Streams")
 struct StreamTests {
-    @Test("I3 every stream is told without a hole, and each event's rows carry its seq", arguments: Seeds.first(10))
+    @Test("I3 every stream is sent without a gap, and each event's rows carry its seq", arguments: Seeds.first(10))
     func hasNoHoles(seed: UInt64) throws {
         let world = try CoreWorld()
         var history = try RandomHistory(seed: seed, in: world)
@@ -30,7 +30,7 @@ struct StreamTests {
         #expect(heads == expected, "seed \(seed)")
     }
 
-    @Test("I15 SB-04 the counters equal a recount, and of an ephemeral channel nothing is stored", arguments: Seeds.first(10))
+    @Test("I15 SB-04 the counters equal a recount, and nothing of an ephemeral channel is stored", arguments: Seeds.first(10))
     func counts(seed: UInt64) throws {
         let world = try CoreWorld()
         var history = try RandomHistory(seed: seed, in: world)
@@ -65,11 +65,11 @@ struct StreamTests {
             for _ in 0..<250 { try history.step(in: world) }
             kinds.formUnion(world.events().map(\.kind))
         }
-        // No operation tells of several changes at once: nodes do.
+        // No operation sends several changes at once, only nodes do.
         #expect(kinds == Set(Event.Kind.allCases).subtracting([.changes]))
     }
 
-    @Test("I22 a refused operation changes nothing and tells nobody", arguments: Seeds.first(3))
+    @Test("I22 a refused operation changes nothing and sends nothing", arguments: Seeds.first(3))
     func refusalsChangeNothing(seed: UInt64) throws {
         let world = try CoreWorld()
         var history = try RandomHistory(seed: seed, in: world)

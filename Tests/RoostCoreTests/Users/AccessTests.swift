@@ -16,7 +16,7 @@ import Testing
         try world.code(GetMe(), as: user, token: TokenIdentity(user: user, issuedAt: issuedAt, id: id))
     }
 
-    @Test("a deactivated user is refused everywhere, and everything of theirs stays")
+    @Test("a deactivated user is refused everywhere, and all of their data stays")
     func deactivation() throws {
         let world = try world()
         try world.send("before", to: "general", as: "bob")
@@ -79,7 +79,7 @@ import Testing
         #expect(try world.perform(GetMember(channel: "general", user: "cat"), as: "cat").member.userId == "cat")
     }
 
-    @Test("a backend that acts for a deactivated user is refused, and one that is deactivated acts for nobody")
+    @Test("a backend that acts for a deactivated user is refused, and a deactivated backend acts for nobody")
     func actingFor() throws {
         let world = try world()
         try world.user("backend")
@@ -95,7 +95,7 @@ import Testing
         #expect(try world.code(GetMe(), as: "ann", token: token) == .tokenRevoked)
     }
 
-    @Test("a user's tokens issued before a moment are refused, those without iat too, and newer ones are not")
+    @Test("a user's tokens issued before a moment are refused, those without iat too, but newer ones aren't")
     func beforeAMoment() throws {
         let world = try world()
         let old = world.now
@@ -118,7 +118,7 @@ import Testing
     }
 
     @Test(
-        "tokens are revoked up to a minute ahead: one issued before that moment is refused, now and later, and one issued at it is not"
+        "tokens are revoked up to a minute ahead: one issued before that moment is refused, now and later, one issued at it isn't"
     )
     func aheadOfNow() throws {
         let world = try world()
@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    @Test("a single token is refused until it would have ended, and forgotten when it has for a clock that is a minute behind")
+    @Test("a single token is refused until it would have expired, and forgotten once it has by a clock a minute slow")
     func singleToken() throws {
         let world = try world()
         let end = Timestamp(milliseconds: world.now.milliseconds + 60_000)
@@ -156,7 +156,7 @@ import Testing
         #expect(try kept() == ["t2", "t3", "t4"])
     }
 
-    @Test("100,000 single tokens are revoked at one time, and the next is refused until one of them would have ended")
+    @Test("100,000 single tokens can be revoked at a time, and the next is refused until one of them would have expired")
     func mostTokens() throws {
         let world = try world()
         let soon = Timestamp(milliseconds: world.now.milliseconds + 1000)
@@ -174,13 +174,13 @@ import Testing
         #expect(
             [over?.code, over?.field, over?.limit] as [AnyHashable?] == [RoostError.Code.limitExceeded, "tokenId", Int64(100_000)])
         #expect(try code(world, as: "bob", issuedAt: world.now, id: "over") == nil)
-        // One of them can be revoked for longer.
+        // The revocation of one of them can be extended.
         #expect(try revoke("old-1") == nil)
         world.now = soon.after(seconds: 60)
         #expect(try revoke("over") == nil)
     }
 
-    @Test("what can't be revoked names its field, and changes nothing")
+    @Test("an impossible revocation names its field, and changes nothing")
     func refusals() throws {
         let world = try world()
         let before = try world.dump()

@@ -3,7 +3,7 @@ import RoostCore
 import RoostTestSupport
 import Testing
 
-/// Who is online of any users, and when they were last.
+/// Which of any users are online, and when they last were.
 @Suite("Last active")
 struct LastActiveTests {
     private func world() throws -> CoreWorld {
@@ -16,7 +16,7 @@ struct LastActiveTests {
         try world.inContext { try $0.transaction.recordActivity(activity) }
     }
 
-    @Test("SB-64 D-38 X-37 of users it is told who is online and when the others were last, each once, unknown ones not at all")
+    @Test("SB-64 D-38 X-37 presence says who is online and when others last were, each user once, unknown ones not at all")
     func asks() throws {
         let world = try world()
         world.presence = KnownPresence(online: ["bob"])
@@ -33,7 +33,7 @@ struct LastActiveTests {
         #expect(try world.refusal(ListUserPresence(users: [""]), as: "ann")?.field == "users")
     }
 
-    @Test("X-37 whoever doesn't share it is offline and has no time, for everybody, and has one again once they share it")
+    @Test("X-37 a user who doesn't share it is offline and has no time, for everybody, and has one again once they share it")
     func invisible() throws {
         let world = try world()
         world.presence = KnownPresence(online: ["ann", "bob"])
@@ -56,7 +56,7 @@ struct LastActiveTests {
     }
 
     @Test(
-        "X-37 lists of members have the time of those who aren't online; the later of two records counts, in any order, of 250 users too"
+        "X-37 lists of members have the time of offline ones; the later of two records counts, in any order, for 250 users too"
     )
     func records() throws {
         let world = try world()

@@ -4,7 +4,7 @@ import RoostDatabase
 import RoostTestSupport
 import Testing
 
-/// Names and ids that can be taken for another one, where the operator refuses them.
+/// Names and ids that can be mistaken for another one, if the operator refuses them.
 @Suite struct LookalikeTests {
     private func world(_ rule: AppOptions.ConfusableNames = .refused) throws -> CoreWorld {
         let world = try CoreWorld()
@@ -19,7 +19,7 @@ import Testing
 
     private let taken: [String?] = ["already_exists", "displayName"]
 
-    @Test("names and ids that look like another user's are refused for everybody, name the field, and change nothing")
+    @Test("names and ids that look like another user's are refused for everybody, with the field, and change nothing")
     func users() throws {
         let world = try world()
         #expect(try upsert(world, "ann", "Paula") == [nil, nil])
@@ -38,7 +38,7 @@ import Testing
         #expect(try world.dump() == before)
     }
 
-    @Test("one's own name can be written again and look otherwise, one's id can be one's name, and a name given up is free")
+    @Test("a user's own name can be rewritten and look different, their id can be their name, and a name given up is free")
     func own() throws {
         let world = try world()
         for name in ["Paula", "Раulа", "Paula", "paula", "paula", "Pau1a"] {
@@ -48,7 +48,7 @@ import Testing
         #expect(try upsert(world, "paula", "Paul") == [nil, nil])
         #expect(try upsert(world, "bob", "Paula") == [nil, nil])
         #expect(try upsert(world, "paula", "Paula") == taken)
-        // The id stays its user's, whatever their name is.
+        // The id stays reserved for its user, whatever their name.
         #expect(try upsert(world, "bob", "paula") == taken)
         #expect(try upsert(world, "bob", "") == [nil, nil])
         #expect(try upsert(world, "paula", "Paula") == [nil, nil])
@@ -93,13 +93,13 @@ import Testing
         #expect(try upsert(world, "ann", "Paula") == taken)
         #expect(try upsert(world, "bob", "Bob") == [nil, nil])
         #expect(try upsert(world, "ann", "Paula") == [nil, nil])
-        // And back.
+        // And off again.
         world.options.confusableNames = .allowed
         #expect(try upsert(world, "cat", "Paula") == [nil, nil])
     }
 
     @Test(
-        "I18 a channel whose id or name is refused has written nothing: a rollback for each would keep backups from ever ending"
+        "I18 a channel whose id or name is refused has written nothing: a rollback for each would keep backups from finishing"
     )
     func refusedUnwritten() throws {
         let world = try world()
@@ -114,7 +114,7 @@ import Testing
             ]
             #expect(codes == [.alreadyExists, .alreadyExists])
         }
-        // With something to take back it is run again.
+        // With something to roll back it would run again.
         #expect(runs == 1)
     }
 
@@ -137,7 +137,7 @@ import Testing
         #expect(try world.code(CreateChannel(channel: "gеneral"), as: "bob") == nil)
     }
 
-    @Test("AM-12 names of channels are compared among those that everyone finds: created, renamed, published, hidden, deleted")
+    @Test("AM-12 names of channels are compared among those that everyone can find: created, renamed, published, hidden, deleted")
     func channelNames() throws {
         let world = try world()
         try world.user("ann")
@@ -155,11 +155,11 @@ import Testing
         }
         #expect(try create("one", "News", isPublic: true) == nil)
         #expect(try create("two", "Nеws", isPublic: true) == "displayName")
-        // Nobody learns from a refusal that a private channel is there, and groups may have the same name.
+        // A refusal doesn't reveal that a private channel exists, and groups may have the same name.
         #expect(try create("three", "News", isPublic: false) == nil)
         #expect(try create("four", "News", isPublic: false) == nil)
         let before = try world.dump()
-        // The refusal names what the call has given.
+        // The refusal names a field of the call.
         #expect(try update("three", isPublic: true) == ["already_exists", "isPublic"])
         let found = UpdateChannel(channel: "three", policy: PolicyChanges(discovery: .everyone))
         let refusal = try world.refusal(found, as: "ann")

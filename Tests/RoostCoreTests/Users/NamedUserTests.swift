@@ -39,7 +39,7 @@ struct NamedUserTests {
         #expect(renamed == UserSummary(userId: "bob", displayName: "Robert", avatarFileId: "bob.png", version: 2))
     }
 
-    @Test("What accompanies a page has neither metadata nor times, and of a deactivated user what it was before")
+    @Test("The users of a page have neither metadata nor times, and a deactivated user looks the same as before")
     func small() throws {
         let world = try world()
         try world.send("hi", to: "general", as: "bob")
@@ -49,7 +49,7 @@ struct NamedUserTests {
         #expect(text == #"[{"userId":"bob","displayName":"Bob","avatarFileId":"bob.png","version":1}]"#)
     }
 
-    @Test("SB-25 Pages of channels and of invitations bring the senders of the last messages, the inviters and the invited")
+    @Test("SB-25 Pages of channels and of invitations bring the senders of the last messages, inviters and invited users")
     func lists() throws {
         let world = try world()
         try world.send("hi", to: "general", as: "bob")
@@ -65,7 +65,7 @@ struct NamedUserTests {
         #expect(try world.perform(ListMyInvitations(), as: "dan").users == [cat, dan])
     }
 
-    @Test("R06 A channel by itself brings the sender of its last message and the inviter, to whoever joins, asks or accepts")
+    @Test("R06 A single channel brings the sender of its last message and the inviter, to users who join, ask or accept")
     func views() throws {
         let world = try world()
         for user in ["dan", "eve"] as [UserID] { try world.user(user) }
@@ -80,7 +80,7 @@ struct NamedUserTests {
         let view = try world.perform(GetChannel(channel: "team"), as: "dan")
         #expect(view.invitation?.inviter == "bob" && view.users?.contains(bob) == true)
         #expect(try world.perform(AcceptInvitation(channel: "team"), as: "dan").users == [cat])
-        // Views of a page have them beside.
+        // Views of a page have them beside the items.
         let page = try world.perform(QueryChannels(), as: "bob")
         #expect(page.items.allSatisfy { $0.users == nil } && page.users == [cat])
     }
@@ -135,7 +135,7 @@ struct NamedUserTests {
         #expect(users.map(\.userId) == users.map(\.userId).sorted() && Set(users.map(\.userId)).count == users.count)
     }
 
-    @Test("NF-04 However many users a page names, it costs one statement more; several users by their ids cost one")
+    @Test("NF-04 However many users a page names, they cost one more statement; several users by their ids cost one")
     func statements() throws {
         let world = try world()
         let others = (0..<40).map { UserID("u\(100 + $0)") }
@@ -157,7 +157,7 @@ struct NamedUserTests {
         #expect(try count(GetUsers(users: others)) == 1)
     }
 
-    @Test("Several users come without their metadata if the caller leaves it out")
+    @Test("Several users are sent without their metadata if the caller leaves it out")
     func withoutMetadata() throws {
         let world = try world()
         let (whole, part) = (
@@ -168,7 +168,7 @@ struct NamedUserTests {
         #expect(part.map(\.summary) == [bob] && whole.map(\.summary) == [bob])
     }
 
-    @Test("SB-61 SB-62 those of 1000 users of whom a newer version is there come in one answer, for one statement a few hundred")
+    @Test("SB-61 SB-62 the newer versions of 1000 users come in one answer, with one statement for a few hundred")
     func changed() throws {
         let world = try world()
         let others = (0..<998).map { UserID("u\(1000 + $0)") }
@@ -190,7 +190,7 @@ struct NamedUserTests {
         #expect(try world.refusal(ListChangedUsers(versions: ["": 1]), as: "ann")?.field == "versions")
     }
 
-    @Test("SB-61 I18 what has changed is more than an answer holds: it ends early, and the next question brings the others")
+    @Test("SB-61 I18 if more has changed than an answer holds, it ends early, and the next call brings the others")
     func changedInParts() throws {
         let world = try CoreWorld()
         let name = String(repeating: "👩‍👩‍👧‍👦", count: 40)
@@ -212,7 +212,7 @@ struct NamedUserTests {
         #expect(found == users && rounds == 2)
     }
 
-    @Test("SB-61 SB-62 a new name or picture is one row, and told in each channel of the user's; nothing else is told to others")
+    @Test("SB-61 SB-62 a new name or picture is one row, sent in each of the user's channels; nothing else is sent to others")
     func told() throws {
         let world = try world()
         for number in 0..<50 { try world.channel(ChannelID("c\(number)"), owner: "ann", members: ["bob"]) }
@@ -232,10 +232,10 @@ struct NamedUserTests {
         }
         let channels = Set(
             told.compactMap { if case .profileShown(shown, let channel) = $0 { channel } else { nil } })
-        // Where the user was a member and has sent something, that is shown still.
+        // Former channels in which the user has sent something still show their messages.
         let expected = Set(["general"] + (0..<50).map { ChannelID("c\($0)") }).subtracting(["c8"])
         #expect(channels == expected && told.count == 50)
-        // Of channels that were left it is looked at those that changed last for the user: c8, c7, and one of the others.
+        // Of left channels those that changed last for the user are considered: c8, c7, and one of the others.
         let few = try [1, 2, 3].map { formerMax in try world.inContext { try $0.tellProfile(of: "bob", formerMax: formerMax) } }
         #expect(few == [49, 50, 50])
         func changes(_ update: UpdateMe) throws -> Bool {

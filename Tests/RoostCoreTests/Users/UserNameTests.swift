@@ -24,7 +24,7 @@ struct UserNameTests {
     }
 
     @Test(
-        "MN-14 X-21 names are found by the basic letters that people type for those that Unicode doesn't take apart",
+        "MN-14 X-21 names are found by the basic letters that people type for letters that Unicode doesn't decompose",
         arguments: [
             ("Ødegård", "odegard"), ("Ødegård", "ØDEG"), ("Weiß", "weiss"), ("Æsir", "aes"), ("Łódź", "lodz"), ("Đorđe", "dorde"),
             ("Işık", "isik"), ("Œuvre", "oeuvre"), ("Þór", "thor"), ("Sigurður", "sigurdur"), ("Ħamrun", "hamrun"), ("Øs", "os"),
@@ -68,7 +68,7 @@ struct UserNameTests {
         #expect(try world.perform(GetChannel(channel: "gone"), as: "one").channel.counters.memberCount == 0)
     }
 
-    @Test("MN-14 MN-15 a database from before finds its names by a part that ends within a character of several scalars")
+    @Test("MN-14 MN-15 a former database finds its names by a part that ends within a character of several scalars")
     func migrationOfLetters() throws {
         let world = try CoreWorld()
         for number in 1...1001 { try world.user(UserID("u\(number)")) }

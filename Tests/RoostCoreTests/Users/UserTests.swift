@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Users")
 struct UserTests {
-    @Test("a user exists from the first use of a token, and is left alone by the next")
+    @Test("a user exists from the first use of a token, and the next use leaves them unchanged")
     func admits() throws {
         let world = try CoreWorld()
         try world.user("ann", displayName: "Ann")
@@ -17,7 +17,7 @@ struct UserTests {
         #expect(try world.perform(GetMe(), as: "ann") == expected)
     }
 
-    @Test("an upsert creates, and then replaces what is given")
+    @Test("an upsert creates a user, and later replaces the given fields")
     func upserts() throws {
         let world = try CoreWorld()
         let created = try world.perform(UpsertUser(user: "ann", displayName: "Ann", metadata: ["a": 1]), as: "root", role: .admin)
@@ -32,7 +32,7 @@ struct UserTests {
         #expect(try world.perform(GetUser(user: "ann"), as: "ann") == expected)
     }
 
-    @Test("which of two profiles is newer is told by its version, whatever the clock did between them")
+    @Test("the version says which of two profiles is newer, whatever the clock did between them")
     func versions() throws {
         let world = try CoreWorld()
         let first = try world.perform(UpsertUser(user: "ann", displayName: "Ann"), as: "root", role: .admin)
@@ -61,7 +61,7 @@ struct UserTests {
         #expect(try shown() == nil)
     }
 
-    @Test("several users come once each, and unknown ones not at all")
+    @Test("several users are returned once each, unknown ones not at all")
     func getsMany() throws {
         let world = try CoreWorld()
         for user in ["ann", "bob"] as [UserID] { try world.user(user) }
@@ -70,7 +70,7 @@ struct UserTests {
         #expect(try world.perform(GetUsers(users: []), as: "ann") == [])
     }
 
-    @Test("users whose profiles are more than a page holds are refused together, and come in two calls")
+    @Test("users whose profiles exceed a page are refused together, and returned in two calls")
     func getsManyLarge() throws {
         let world = try CoreWorld()
         let ids = (0..<12).map { UserID("user-\($0 + 10)") }

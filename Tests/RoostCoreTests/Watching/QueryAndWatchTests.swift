@@ -17,7 +17,7 @@ struct QueryAndWatchTests {
 
     init() throws { world = try CoreWorld() }
 
-    /// Has a user query and watch, while something happens in between. Returns the page, and where each watch begins.
+    /// Makes a user query and watch while a body runs in between. Returns the page, and where each watch begins.
     private func watch(
         _ query: QueryChannels = QueryChannels(sort: .created), as user: UserID = "ann", role: AppRole = .user,
         meanwhile: @escaping () throws -> Void = {}
@@ -34,7 +34,7 @@ struct QueryAndWatchTests {
 
     private func ids(_ page: Page<ChannelView>) -> [ChannelID] { page.items.map(\.channel.channelId) }
 
-    @Test("ST-09 I3 I4 a message that is sent between the query and the watch is in the answer, and the watch begins behind it")
+    @Test("ST-09 I3 I4 a message sent between the query and the watch is in the answer, and the watch begins after it")
     func messageBetween() throws {
         for id in ["a", "b"] as [ChannelID] { try world.channel(id, owner: "ann", members: ["cid"]) }
         try world.channel("stage", type: .livestream, owner: "bob")
@@ -48,7 +48,7 @@ struct QueryAndWatchTests {
         #expect(watches == [Watch("stage", at: 2), Watch("b", at: 3), Watch("a", at: 1)])
     }
 
-    @Test("ST-09 what the user has done elsewhere meanwhile is in the answer, and a channel that the query finds no more isn't")
+    @Test("ST-09 the user's changes elsewhere meanwhile are in the answer, and a channel that no longer matches isn't")
     func ownChangesBetween() throws {
         for id in ["a", "b", "c", "d"] as [ChannelID] {
             try world.channel(id, owner: "bob", members: ["ann"])
@@ -64,14 +64,14 @@ struct QueryAndWatchTests {
         #expect(watches == [Watch("c", at: 2), Watch("a", at: 2)])
     }
 
-    @Test("ST-09 SB-59 what the user has deleted for themselves meanwhile isn't in the answer, and mentions them no more")
+    @Test("ST-09 SB-59 messages that the user deleted for themselves meanwhile aren't in the answer, and no longer mention them")
     func ownDeletionsBetween() throws {
         for id in ["a", "b", "c"] as [ChannelID] { try world.channel(id, owner: "bob", members: ["ann"]) }
         for id in ["a", "b"] as [ChannelID] {
             try world.perform(
                 SendMessage(channel: id, clientId: "1", text: "hi", mentionees: [.channel]), as: "bob")
         }
-        // No channel's seq moves by that, nor the membership.
+        // This advances no channel's seq, nor the membership.
         func delete(in channel: ChannelID) throws {
             let page = try world.perform(ListMessages(channel: channel), as: "ann")
             try world.perform(DeleteMessagesForMe(channel: channel, messages: page.messages.map(\.messageId)), as: "ann")
@@ -86,7 +86,7 @@ struct QueryAndWatchTests {
         #expect(page.items.map(\.hasMention) == [false, false, false])
     }
 
-    @Test("ST-09 a channel that has changed keeps its place in the page, whose cursors go on from where the query was")
+    @Test("ST-09 a changed channel keeps its place in the page, whose cursors continue from the query's position")
     func order() throws {
         for id in ["a", "b", "c"] as [ChannelID] {
             try world.channel(id, owner: "ann")
@@ -99,7 +99,7 @@ struct QueryAndWatchTests {
         #expect(ids(next.page) == ["a"] && next.watches == [Watch("a", at: 2)])
     }
 
-    @Test("ST-09 I9 what the user was removed from meanwhile is left out, found as a stranger finds it, and not watched")
+    @Test("ST-09 I9 a channel the user was removed from meanwhile is left out or found as by a stranger, and not watched")
     func removedBetween() throws {
         try world.user("ann")
         for (id, type) in [("closed", .group), ("open", .livestream), ("gone", .group), ("kept", .group)]
@@ -121,11 +121,11 @@ struct QueryAndWatchTests {
             for id in ["closed", "open"] as [ChannelID] { try world.perform(RemoveMembers(channel: id, users: ["ann"]), as: "bob") }
         }
         #expect(ids(all.page) == ["open", "kept"] && all.page.items.map(\.membership?.state) == [MembershipState.none, .member])
-        // Strangers may watch what is open to all.
+        // Strangers may watch channels open to all.
         #expect(all.watches.map(\.channel) == ["open", "kept"])
     }
 
-    @Test("ST-09 I9 whose right to watch ends meanwhile, by the policy of a type, gets the channel and doesn't watch it")
+    @Test("ST-09 I9 a user whose right to watch ends meanwhile, by a type's policy, gets the channel and doesn't watch it")
     func rightBetween() throws {
         try world.perform(PutChannelType(type: "stage", basedOn: .livestream), as: "root", role: .admin)
         try world.channel("one", type: "stage", owner: "bob")
@@ -136,12 +136,12 @@ struct QueryAndWatchTests {
             let policy = PolicyChanges(read: .members)
             try world.perform(PutChannelType(type: "stage", basedOn: .livestream, policy: policy), as: "root", role: .admin)
         }
-        // No channel's seq has moved by that.
+        // This advances no channel's seq.
         #expect(ids(page) == ["one"] && page.items[0].channel.counters.seq == 1)
         #expect(page == (try world.perform(query, as: "ann")) && watches == [])
     }
 
-    @Test("ST-09 channels that have grown beyond a page meanwhile are found anew, as far as they fit")
+    @Test("ST-09 channels that have grown beyond a page meanwhile are queried again, as far as they fit")
     func growthBetween() throws {
         let channels = (0..<14).map { ChannelID("c\($0)") }
         for id in channels { try world.channel(id, owner: "ann") }
@@ -154,7 +154,7 @@ struct QueryAndWatchTests {
         #expect(watches.map(\.channel) == ids(page))
     }
 
-    /// The statements of the rule's own transaction, and the rows that they answer with.
+    /// The numbers of statements in the rule's own transaction, and of the rows that they return.
     private func cost(of query: QueryChannels, meanwhile: () throws -> Void = {}) throws -> [Int] {
         let caller = Caller(user: "ann", connection: ConnectionID(rawValue: 4))
         func context(_ transaction: any Transaction) -> Context {
@@ -175,7 +175,7 @@ struct QueryAndWatchTests {
     }
 
     @Test(
-        "ST-09 the writer isn't searched in: it reads the caller's access to each channel of the page, and again what has changed"
+        "ST-09 the writer runs no search: it reads the caller's access to each channel of the page, and changed channels again"
     )
     func cost() throws {
         for number in 0..<30 { try world.channel(ChannelID("c\(number)"), owner: "ann") }
@@ -186,7 +186,7 @@ struct QueryAndWatchTests {
         #expect(one[0] > 5 && one[0] < 12 && one[1] < 12, "\(one)")
     }
 
-    @Test("ST-02 ST-09 nothing is watched over HTTP, nor by a query that is refused, whose field is named")
+    @Test("ST-02 ST-09 nothing is watched over HTTP, nor by a refused query, whose field is named")
     func refusals() throws {
         try world.channel("a", owner: "ann")
         let notices = try world.notices { () throws -> Void in

@@ -9,7 +9,7 @@ struct SignalTests {
         try world.notices { _ = try world.perform(operation, as: user) }
     }
 
-    /// Those who get a message of the channel.
+    /// The users who get a message of the channel.
     private func readers(of channel: ChannelID, in world: CoreWorld) throws -> Readers {
         let notices = try world.notices { try world.send("hi", to: channel, as: "ann") }
         guard case .event(_, .channel(channel, let readers))? = notices.first else { throw Missed("an event: \(notices)") }
@@ -17,7 +17,7 @@ struct SignalTests {
     }
 
     @Test(
-        "SB-02 R26 typing is told by whoever may send, in every channel where they may",
+        "SB-02 R26 users may signal typing in every channel where they may send",
         arguments: [ChannelType.community, .conversation, .group, .messaging])
     func typing(in type: ChannelType) throws {
         let world = try CoreWorld()
@@ -26,12 +26,12 @@ struct SignalTests {
         #expect(try typed(world, StartTyping(channel: "general"), as: "bob") == [.typing("bob", "general")])
         #expect(try typed(world, StartTyping(channel: longID), as: "bob") == [.typing("bob", "general")])
         #expect(try typed(world, StopTyping(channel: longID), as: "bob") == [.stoppedTyping("bob", "general")])
-        // Stopping needs no right: whoever was muted meanwhile, or is gone, may do it. In a channel that isn't there nobody types.
+        // Stopping needs no right: a user who was muted meanwhile, or has left, may do it. In a missing channel nobody types.
         #expect(try typed(world, StopTyping(channel: "general"), as: "zoe") == [.stoppedTyping("zoe", "general")])
         #expect(try typed(world, StopTyping(channel: "nowhere"), as: "bob") == [])
     }
 
-    @Test("X-33 who doesn't share it any more isn't told to type from then on, though they had begun before")
+    @Test("X-33 a user who stops sharing it isn't shown typing from then on, even if they had begun before")
     func stopsSharing() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob", "cid"])
@@ -50,14 +50,14 @@ struct SignalTests {
         #expect(try told() == [[]])
     }
 
-    @Test("X-33 R26 AM-41 positions that wait to be told aren't, of whoever doesn't share them any more, has left or may not read")
+    @Test("X-33 R26 AM-41 queued positions aren't sent for users who no longer share them, have left or may not read")
     func waitingPositions() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob", "cid", "dan", "eve"])
         let positions = (["ann", "bob", "cid", "dan", "eve"] as [UserID]).map {
             ReadPosition(userId: $0, readSeq: 1, deliveredSeq: 2, lastDeliveredAt: world.now)
         }
-        /// What is told of those positions, and whether anything is.
+        /// What is sent of these positions, and whether anything is.
         func told(_ positions: [ReadPosition], isWhole: Bool = true) throws -> [[String]] {
             let read = Signal(kind: .readUpdated, channel: "general", read: ReadUpdate(readers: positions, isWhole: isWhole))
             return try world.inContext { context in
@@ -75,11 +75,11 @@ struct SignalTests {
         #expect(try told(positions) == [["ann 1 2", "cid 1 0", "eve 1 2"]])
         try world.perform(UpdateChannel(channel: "general", policy: PolicyChanges(read: .operators)), as: "ann")
         #expect(try told(positions) == [["ann 1 2"]])
-        // Nothing is left to tell, unless others have been left out before.
+        // Nothing is left to send, unless others have been left out before.
         #expect(try told([positions[1]]) == [] && told([positions[1]], isWhole: false) == [[]])
     }
 
-    @Test("SB-02 R26 what waits to be told of typing and reading isn't any more where the channel's rules tell nobody of it by now")
+    @Test("SB-02 R26 queued signals of typing and reading aren't sent if the channel's rules no longer allow them")
     func rulesChanged() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -99,7 +99,7 @@ struct SignalTests {
         #expect(try told() == [])
     }
 
-    @Test("§8.9 who may not send can't type or signal: strangers, the muted, and everybody in a frozen or silenced channel")
+    @Test("§8.9 users who may not send can't type or signal: strangers, muted members, and all in a frozen or silenced channel")
     func refusals() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -123,7 +123,7 @@ struct SignalTests {
         #expect(try world.code(StartTyping(channel: "nowhere"), as: "bob") == .notFound)
     }
 
-    @Test("a custom signal goes to those who watch, with its sender; what is too large or has no type is refused")
+    @Test("a custom signal goes to watchers, with its sender; one that is too large or has no type is refused")
     func custom() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -147,7 +147,7 @@ struct SignalTests {
     }
 
     @Test(
-        "§4 I9 who types is told to the channel, in one of more than 1,000 only to watchers, as who has read and new names are in one of more than 10, and nobody once it is gone"
+        "§4 I9 typing is sent to the channel, above 1,000 members only to watchers, as are readers and new names above 10, and to nobody once it is deleted"
     )
     func audience() throws {
         let world = try CoreWorld()

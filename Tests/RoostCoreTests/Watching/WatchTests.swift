@@ -33,7 +33,7 @@ struct WatchTests {
         #expect(world.notices.last == .watching(ConnectionID(rawValue: 3), "ann", "general", at: 2, online: 7))
     }
 
-    @Test("D-22 ST-05 of each member it says which message they have read last, the newest that the caller may see")
+    @Test("D-22 ST-05 a watch has each member's last read message, the newest that the caller may see")
     func lastRead() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob", "cid", "dan"])
@@ -44,20 +44,20 @@ struct WatchTests {
             try world.perform(WatchChannel(channel: "general", limit: 1), as: caller, connection: 1).read
                 .mapValues(\.lastReadMessageId)
         }
-        // Who sends has read nothing by that.
+        // Sending doesn't count as reading.
         #expect(try lastRead() == ["ann": nil, "bob": messages[1].messageId, "cid": messages[2].messageId, "dan": nil])
-        // Of a position without a message it is the one before; of one that was deleted for good too.
+        // For a position without a message it is the previous one; for a message deleted for good too.
         try world.perform(UpdateChannel(channel: "general", displayName: "General"), as: "ann")
         try world.perform(MarkRead(channel: "general"), as: "dan")
         try world.perform(PurgeMessage(channel: "general", message: messages[1].messageId), as: "root", role: .admin)
         #expect(try lastRead()["bob"] == messages[0].messageId && lastRead()["dan"] == messages[2].messageId)
-        // What was there before isn't named to whoever doesn't see it.
+        // Earlier messages aren't named to users who don't see them.
         try world.user("eve")
         try world.perform(AddMembers(channel: "general", users: ["eve"], hideHistory: true), as: "ann")
         #expect(try lastRead("eve").values.allSatisfy { $0 == nil })
     }
 
-    @Test("ST-11 ST-12 it shows as many watchers as are asked for, up to 300, and as fit into a page; their number in any case")
+    @Test("ST-11 ST-12 a watch shows as many watchers as requested, up to 300, and as fit into a page; their number in any case")
     func watchersLimit() throws {
         let world = try CoreWorld()
         let crowd = (0..<400).map { UserID("u\($0)") }
@@ -90,7 +90,7 @@ struct WatchTests {
         #expect(counts == [30, 30, 30, 41])
     }
 
-    @Test("ST-05 D-22 in a channel of more members than are named, the caller and how far they have read are there all the same")
+    @Test("ST-05 D-22 in a channel with more members than are named, the caller and their read position are always included")
     func callerAmongMany() throws {
         let world = try CoreWorld()
         let crowd = (0..<40).map { UserID("u\($0)") }
@@ -99,14 +99,14 @@ struct WatchTests {
         #expect(watched.members.count == 30 && watched.read.count == 30)
         #expect(watched.members["zoe"]?.userId == "zoe" && watched.read["zoe"] != nil)
         #expect(watched.users?.contains { $0.userId == "zoe" } == true)
-        // Who is no member isn't among them.
+        // Non-members aren't among them.
         try world.channel("show", type: .livestream, owner: "zoe", members: crowd)
         try world.user("zzz")
         let guest = try world.perform(WatchChannel(channel: "show"), as: "zzz", connection: 2)
         #expect(guest.members.count == 30 && guest.members["zzz"] == nil)
     }
 
-    @Test("ST-05 I9 whoever may watch and not read gets no messages, nor how far anybody has read, as on any other path")
+    @Test("ST-05 I9 a user who may watch but not read gets no messages or read positions, as on any other path")
     func withoutReading() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["gus"])
@@ -127,7 +127,7 @@ struct WatchTests {
         #expect(watched.messages.messages.count == 1 && watched.read.keys.sorted() == ["ann"])
     }
 
-    @Test("ST-05 I10 a watch tells whether its user may read by now, which the channel's last event may not know")
+    @Test("ST-05 I10 a watch says whether its user may read now, which the channel's last event may not know")
     func mayRead() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["gus"])
@@ -153,7 +153,7 @@ struct WatchTests {
         #expect(try told() == expected)
     }
 
-    @Test("D-22 X-33 how far others have read and received isn't shown in large channels, where nobody may ask for it")
+    @Test("D-22 X-33 others' read and delivered positions aren't shown in large channels, where nobody may request them")
     func largeChannel() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
@@ -165,7 +165,7 @@ struct WatchTests {
         #expect(try shown() == ["ann"])
     }
 
-    @Test("ST-06 ST-12 pages of watchers, of 300 at most and behind 10,000 at most, with who they are")
+    @Test("ST-06 ST-12 pages of watchers have 300 at most, reach back 10,000 at most, and include their profiles")
     func pages() throws {
         let world = try CoreWorld()
         let crowd = (0..<10_400).map { UserID("u\($0)") }
@@ -176,7 +176,7 @@ struct WatchTests {
         }
         let first = try page(nil, nil)
         #expect(first.watchers.map(\.userId) == Array(crowd.prefix(30)) && first.watcherCount == 10_400)
-        // Somebody whom the server doesn't know by name has an id all the same.
+        // A user unknown to the server still has an id.
         #expect(first.watchers[7].version > 0 && first.watchers[8] == UserSummary(userId: "u8"))
         #expect(try page(10_000, 300).watchers.map(\.userId) == Array(crowd[10_000..<10_300]))
         #expect(try page(300, 1).watchers.map(\.userId) == ["u300"])
@@ -189,7 +189,7 @@ struct WatchTests {
         #expect(try world.code(ListWatchers(channel: "hidden"), as: "zoe") == .notFound)
     }
 
-    @Test("ST-01 ST-05 R06 D-23 who is there is counted in a channel that the watch itself makes, but for those who hide it")
+    @Test("ST-01 ST-05 R06 D-23 online users are counted in a channel that the watch itself makes, except invisible ones")
     func countsInNewChannel() throws {
         let world = try CoreWorld()
         for user in ["ann", "bob", "cid", "dan"] as [UserID] { try world.user(user) }
@@ -204,7 +204,7 @@ struct WatchTests {
         #expect(try world.perform(other, as: "ann", connection: 1).online == 2)
     }
 
-    /// Who is connected, before the first event of a channel is delivered.
+    /// Presence from connections only, before the first event of a channel is delivered.
     private struct OnlyConnections: Presence {
         let users: Set<UserID>
         func onlineMemberCount(of channel: ChannelID) -> Int { 0 }
@@ -215,7 +215,7 @@ struct WatchTests {
         func isConnected(_ user: UserID) -> Bool { users.contains(user) }
     }
 
-    @Test("ST-01 ST-09 §8.9 what is wrong in the creation or query of a watch is named by its place")
+    @Test("ST-01 ST-09 §8.9 a mistake in the creation or query of a watch is named by its place")
     func namesPlaces() throws {
         let world = try CoreWorld()
         try world.user("ann")
@@ -228,7 +228,7 @@ struct WatchTests {
         ] {
             #expect(try world.refusal(operation, as: "ann", connection: 1)?.field == field)
         }
-        // What is wrong with the caller has no place.
+        // A refusal because of the caller has no place.
         let guest = try world.refusal(
             WatchChannel(channel: "new", create: CreateChannel()), as: "ann", role: .guest, connection: 1)
         #expect(guest?.code == .notPermitted && guest?.field == nil)
@@ -242,7 +242,7 @@ struct WatchTests {
     }
 
     @Test(
-        "ST-01 ST-03 AM-23 R06 watching makes the channel if there is none of that id, with what its creation says, and does so once"
+        "ST-01 ST-03 AM-23 R06 watching creates a channel that doesn't exist, from its creation field, and only once"
     )
     func creates() throws {
         let world = try CoreWorld()
@@ -254,7 +254,7 @@ struct WatchTests {
         #expect(answer.membership?.role == .owner && answer.members.keys.sorted() == ["ann", "bob"] && answer.watcherCount == 1)
         #expect(world.notices.contains { if case .event(let event, _) = $0 { event.kind == .channelCreated } else { false } })
         #expect(watchings(world.notices) == ["plans"])
-        // It is there now.
+        // It exists now.
         watch.create?.displayName = "Others"
         answer = try world.perform(watch, as: "bob", connection: 2)
         #expect(answer.channel.displayName == "Plans" && answer.membership?.role == .member)
@@ -263,7 +263,7 @@ struct WatchTests {
         let room = try world.perform(watchRoom, as: "ann", connection: 1).channel
         #expect(room.channelId == "room:1" && room.type == .community)
         #expect(try world.perform(watchRoom, as: "ann", connection: 1).channel == room)
-        // Who may not see it neither learns of it nor makes another, and who may not create makes none.
+        // A user who may not see it neither learns of it nor makes another, and one who may not create makes none.
         #expect(try world.code(watch, as: "zoe", connection: 3) == .notFound)
         var news = WatchChannel(channel: "news")
         news.create = CreateChannel(type: .broadcast)
@@ -274,7 +274,7 @@ struct WatchTests {
             #expect(try world.refusal(news, as: "ann", connection: 1)?.code == .invalidArgument)
         }
         #expect(try world.code(GetChannel(channel: "news"), as: "ann") == .notFound)
-        // The ids are those that a channel may be created with.
+        // The allowed ids are those of channel creation.
         let before = try world.dump()
         for wrong: ChannelID in ["\u{202E}lareneg", "general ", "gen\u{200B}eral", "messaging:.."] {
             var watch = WatchChannel(channel: wrong)
@@ -284,11 +284,11 @@ struct WatchTests {
         #expect(try world.dump() == before)
     }
 
-    @Test("ST-01 I23 a channel that its creator may not watch is refused before it is made, and not taken back")
+    @Test("ST-01 I23 a channel that its creator may not watch is refused before it is made, not rolled back")
     func refusesBeforeMaking() throws {
         let world = try CoreWorld()
         for user in ["ann", "bob", "root"] as [UserID] { try world.user(user) }
-        // The app's backend isn't a member of what it creates, and nobody reads the other channel.
+        // The app's backend isn't a member of channels it creates, and nobody reads the other channel.
         let talk = WatchChannel(channel: "talk", create: CreateChannel(type: .conversation, users: ["ann", "bob"]))
         let shut = WatchChannel(channel: "shut", create: CreateChannel(policy: PolicyChanges(read: .nobody)))
         var runs = 0
@@ -297,7 +297,7 @@ struct WatchTests {
             #expect(try world.code(talk, as: "root", role: .service, connection: 1) == .notFound)
             #expect(try world.code(shut, as: "root", role: .admin, connection: 1) == .kindForbids)
         }
-        // A transaction in which an operation is refused after it has written runs once more.
+        // A transaction in which an operation is refused after it has written runs again.
         #expect(runs == 1)
         for channel in ["talk", "shut"] as [ChannelID] {
             #expect(try world.code(GetChannel(channel: channel), as: "root", role: .admin) == .notFound)
@@ -307,7 +307,7 @@ struct WatchTests {
         #expect(try world.code(CreateChannel(policy: PolicyChanges(read: .nobody)), as: "root", role: .admin) == nil)
     }
 
-    @Test("ST-01 AM-25 of a type that has one channel for its members, the one that is there is watched")
+    @Test("ST-01 AM-25 for a type with one channel per set of members, the existing one is watched")
     func createsDistinct() throws {
         let world = try CoreWorld()
         try world.user("bob")
@@ -318,7 +318,7 @@ struct WatchTests {
         #expect(watchings(world.notices) == ["talk"])
     }
 
-    @Test("ST-09 R06 a query watches the channels of its page, those that the caller may watch")
+    @Test("ST-09 R06 a query watches the channels of its page that the caller may watch")
     func queries() throws {
         let world = try CoreWorld()
         for id in ["a", "b", "c"] as [ChannelID] { try world.channel(id, owner: "ann") }
@@ -342,7 +342,7 @@ struct WatchTests {
         #expect(try world.code(QueryAndWatchChannels(query: QueryChannels(limit: 101)), as: "ann", connection: 4) == .limitExceeded)
     }
 
-    @Test("ST-05 SB-60 SB-04 a watch without messages says whether there are any, as one with messages does")
+    @Test("ST-05 SB-60 SB-04 a watch without messages says whether there are any, like one with messages")
     func hasOlder() throws {
         let world = try CoreWorld()
         func hasOlder(_ channel: ChannelID) throws -> [Bool] {
