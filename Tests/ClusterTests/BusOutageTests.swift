@@ -4,9 +4,9 @@ import RoostTestSupport
 import Testing
 
 extension RealClusterTests {
-    /// The bus fails, or a node between its commit and its message to the others: the database provides the missed events.
+    /// The bus fails, or a node fails between its commit and its message to the others: the database provides the missed events.
     ///
-    /// Stated is about two seconds: each node compares its streams with the database every second.
+    /// The documented delay is about two seconds: each node compares its streams with the database every second.
     @Suite struct BusOutageTests {
         private static let general: ChannelID = "general"
 
@@ -31,7 +31,7 @@ extension RealClusterTests {
                 for number in 1...5 { try await exchange("with-\(number)", "with bus") }
                 await cluster.nats.killNow()
                 for number in 1...3 { try await exchange("without-\(number)", "without") }
-                // Many at once, of which the other node has to fetch what it misses.
+                // Many at once: the other node has to fetch those it misses.
                 for number in 1...150 {
                     _ = try await ann.post(SendMessage(channel: Self.general, clientId: ClientID("many-\(number)"), text: "hi"))
                 }
@@ -43,7 +43,7 @@ extension RealClusterTests {
                 for server in cluster.servers {
                     try await eventually("the bus is there") { try await server.metric("roost_cluster_bus_connected") == 1 }
                 }
-                // A comparison with the database that is quicker than the bus finds a gap where there is none. In some round there is no such
+                // A comparison with the database that is quicker than the bus finds a false gap. Some rounds have no such
                 // comparison; without the bus each would need one.
                 var (readsGaps, round) = (true, 0)
                 while readsGaps, round < 20 {
@@ -82,7 +82,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("I1 I3 I4 a node killed after its commits and before it told of them: the others' clients get all, on one connection")
+        @Test("I1 I3 I4 a node killed between its commits and publishing them: the others' clients get all, on one connection")
         func killedBeforeTelling() async throws {
             try await onTwoNodes { nodes, bob, view in
                 let proxy = try await TCPProxy.start(targets: [nodes.nats.port])
@@ -110,7 +110,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("I1 I3 I4 nodes killed in a burst of sends: the others' clients get all that was stored, on one connection")
+        @Test("I1 I3 I4 if nodes are killed in a burst of sends, the others' clients get everything stored, on one connection")
         func killedInBursts() async throws {
             var random = SeededGenerator(seed: 1)
             try await onTwoNodes { nodes, bob, view in
@@ -140,7 +140,7 @@ extension RealClusterTests {
                     }
                     try await nodes.startNode(1)
                 }
-                // What the last node had sent to the database may be committed even later than that.
+                // The last node's statements in the database may be committed even later than that.
                 var count = 0
                 try await eventually("bob to have all that is stored") {
                     try await view.follow(bob, to: try Self.head(nodes))
@@ -151,7 +151,7 @@ extension RealClusterTests {
             }
         }
 
-        /// Bob is connected to the first node for all of the time, and sees no fault.
+        /// Bob is connected to the first node throughout, and sees no fault.
         private func onTwoNodes(_ body: (NodeProcesses, RawSocket, inout StrictView) async throws -> Void) async throws {
             let nats = try await NATSServer.start()
             let nodes = try await NodeProcesses.start(2, on: .shared, nats)
@@ -179,7 +179,7 @@ extension RealClusterTests {
 }
 
 extension StrictView {
-    /// Takes events until the channel stands at a position.
+    /// Takes events until the channel reaches a position.
     fileprivate mutating func follow(_ socket: RawSocket, to head: Seq) async throws {
         while let position = channels["general"]?.position, position < head {
             let event = try await socket.nextEvent()

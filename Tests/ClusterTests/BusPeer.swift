@@ -6,7 +6,7 @@ import Synchronization
 
 @testable import RoostServer
 
-/// One node's end of the bus, with what it heard.
+/// One node's end of the bus, with the messages it received.
 final class Peer: Sendable {
     let bus: NATSBus
     let log: LogLines
@@ -26,7 +26,7 @@ final class Peer: Sendable {
         }
     }
 
-    /// Waits until the server has all subscriptions: once more where it doesn't say so within the two seconds that a node waits.
+    /// Waits until the server has all subscriptions: again if it doesn't say so within the two seconds that a node waits.
     func settle() async throws { try await eventually("the subscriptions") { (try? bus.settle()) != nil } }
 
     func message() async throws -> Received {
@@ -62,14 +62,14 @@ func stop(_ server: NATSServer, _ peers: Peer...) async {
     await server.stop()
 }
 
-/// Something that happened, once and for all.
+/// A flag that is set once and stays set.
 final class Flag: Sendable {
     private let value = Atomic(false)
     var isSet: Bool { value.load(ordering: .sequentiallyConsistent) }
     func set() { value.store(true, ordering: .sequentiallyConsistent) }
 }
 
-/// The lines that something logs.
+/// Collected log lines.
 final class LogLines: Sendable {
     private let lines = Mutex<[String]>([])
 

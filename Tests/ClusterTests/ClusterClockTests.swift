@@ -4,11 +4,11 @@ import RoostTestSupport
 import Testing
 
 extension RealClusterTests {
-    /// Nodes whose clocks differ, from one another and from PostgreSQL's, which a test moves.
+    /// Nodes whose clocks differ, from one another and from PostgreSQL's, which a test sets.
     @Suite struct ClusterClockTests {
         private static let room: ChannelID = "room"
 
-        @Test("I3 AM-07 D-29 a silence that one node begins ends on each by PostgreSQL's clock, however far theirs are off")
+        @Test("I3 AM-07 D-29 a silence begun on one node ends on each by PostgreSQL's clock, however far theirs are off")
         func silence() async throws {
             let nats = try await NATSServer.start()
             let nodes = try await NodeProcesses.start(2, on: .shared, nats)
@@ -48,7 +48,7 @@ extension RealClusterTests {
             for socket in [admin, ann] + members { await socket.close() }
         }
 
-        @Test("I3 SB-51 SB-54 the times of messages that nodes write by turns don't fall, whatever any clock does")
+        @Test("I3 SB-51 SB-54 the times of messages written by alternating nodes don't go back, whatever any clock does")
         func times() async throws {
             let nats = try await NATSServer.start()
             let nodes = try await NodeProcesses.start(2, on: .shared, nats)
@@ -74,7 +74,7 @@ extension RealClusterTests {
                 for writer in writers { sent.append(try await writer.send(Self.room, "\(number)")) }
             }
             #expect(zip(sent, sent.dropFirst()).allSatisfy { $0.seq < $1.seq && $0.createdAt <= $1.createdAt })
-            // They don't all have one time either: two hours are two hours.
+            // They don't all have one time either: two hours stay two hours.
             #expect(sent[15].createdAt.milliseconds - sent[0].createdAt.milliseconds > 3_600_000)
             for writer in writers {
                 let page = try await writer.call(ListMessages(channel: Self.room, after: 0, limit: 100))
@@ -85,7 +85,7 @@ extension RealClusterTests {
 
         // MARK: Clocks
 
-        /// Gives PostgreSQL a clock that can be moved, an hour ahead, and the nodes clocks of their own, as far as libfaketime is there.
+        /// Gives PostgreSQL an adjustable clock, an hour ahead, and the nodes their own clocks, if libfaketime is installed.
         private static func putClocksOff(_ nodes: NodeProcesses) async throws {
             try nodes.postgres.run(
                 sql: [

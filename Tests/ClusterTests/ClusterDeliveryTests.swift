@@ -8,7 +8,7 @@ extension RealClusterTests {
     @Suite struct ClusterDeliveryTests {
         private static let general: ChannelID = "general"
 
-        @Test("I3 I4 messages sent at once through three nodes reach every member once, in one order without a hole")
+        @Test("I3 I4 messages sent at once through three nodes reach every member once, in one order without a gap")
         func oneOrder() async throws {
             try await TestCluster.run(3) { cluster in
                 try await cluster.makeChannel(Self.general, owner: "ann", members: ["bob", "cat"])
@@ -50,13 +50,13 @@ extension RealClusterTests {
                 #expect(try await cluster.servers[1].post("/v1/channels/general/leave", as: "bob") == 200)
                 let left = try await ann.send(Self.general, "left")
                 #expect(try await cat.messages(2, of: Self.general) == [joined, left])
-                // Cat's node has it, and would have given it to bob by now.
+                // Cat's node has it, and would have sent it to bob by now.
                 #expect(try await bob.event(of: .user("bob")).rows.memberships?.first?.state == MembershipState.none)
                 #expect(try await bob.eventsSoFar() == [])
             }
         }
 
-        @Test("I6 a channel made with members who are connected elsewhere is theirs at once, and its end reaches them")
+        @Test("I6 members connected elsewhere get a new channel immediately, and its end reaches them")
         func createsAndDeletes() async throws {
             try await TestCluster.run(2) { cluster in
                 let ann = try await cluster.socket("ann", at: 0)
@@ -69,7 +69,7 @@ extension RealClusterTests {
                 #expect(try await ann.messages(2, of: Self.general) == [first, second])
 
                 try await ann.call(DeleteChannel(channel: Self.general))
-                // Before it stands bob's own message.
+                // It follows bob's own message.
                 #expect(try await bob.messages(1, of: Self.general) == [second])
                 let end = try await bob.event(of: .channel(Self.general))
                 #expect(end.rows.channel?.deletedAt != nil)
@@ -78,7 +78,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("SB-26 SB-14 I10 what a member hid stays hidden from their sockets on every node when it changes")
+        @Test("SB-26 SB-14 I10 a message that a member hid stays hidden from their sockets on every node when it changes")
         func staysHidden() async throws {
             try await TestCluster.run(2) { cluster in
                 try await cluster.makeChannel(Self.general, owner: "ann", members: ["bob", "cat"])
@@ -110,7 +110,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("ST-03 of two channels that would answer to one name, made at once on two nodes, one is made and the other refused")
+        @Test("ST-03 of two channels with a common name, made at once on two nodes, one is made and the other refused")
         func sameName() async throws {
             try await TestCluster.run(2) { cluster in
                 let (ann, bob) = (try await cluster.socket("ann", at: 0), try await cluster.socket("bob", at: 1))
@@ -122,7 +122,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("I4 of two nodes that make the same channel at once, one does and the other refuses")
+        @Test("I4 of two nodes that make the same channel at once, one succeeds and the other refuses")
         func createsOnce() async throws {
             try await TestCluster.run(2) { cluster in
                 let ann = try await cluster.socket("ann", at: 0)
@@ -145,7 +145,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("I4 one client id sent at once through two nodes is stored once, and both are answered the same")
+        @Test("I4 one client id sent at once through two nodes is stored once, and both get the same answer")
         func storesOnce() async throws {
             try await TestCluster.run(2) { cluster in
                 try await cluster.makeChannel(Self.general, owner: "ann")
@@ -168,7 +168,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("I1 what one node has acknowledged, every node reads")
+        @Test("I1 every node reads what one node has acknowledged")
         func readsWhatWasAcknowledged() async throws {
             try await TestCluster.run(2) { cluster in
                 try await cluster.makeChannel(Self.general, owner: "ann", members: ["bob"])
@@ -184,7 +184,7 @@ extension RealClusterTests {
 }
 
 extension RawSocket {
-    /// The refusal of an operation; nil when it is carried out.
+    /// The refusal of an operation; nil if it succeeds.
     fileprivate func code(_ operation: some RoostAPI.Operation) async throws -> RoostError.Code? {
         do {
             try await call(operation)

@@ -8,9 +8,9 @@ import Testing
 @testable import RoostCore
 
 extension RealClusterTests {
-    /// Channels that are the one of a set of members, where several nodes make them.
+    /// Distinct channels made by several nodes.
     @Suite struct ClusterDistinctTests {
-        @Test("AM-25 SB-05 R04 of two nodes on which the same conversation is begun at once both answer with the same one")
+        @Test("AM-25 SB-05 R04 two nodes on which the same conversation is started at once answer with the same one")
         func bothCreate() async throws {
             try await TestCluster.run(2) { cluster in
                 let sockets = [try await cluster.socket("ann", at: 0), try await cluster.socket("bob", at: 1)]
@@ -29,13 +29,13 @@ extension RealClusterTests {
         }
 
         @Test(
-            "AM-25 SB-05 SB-11 R04 a creation that meets a channel which another node makes the one of its members answers with that one"
+            "AM-25 SB-05 SB-11 R04 a creation that meets a channel being made distinct by another node answers with that one"
         )
         func meetsChange() async throws {
             try await TestCluster.run(2) { cluster in
                 let (ann, bob) = (try await cluster.socket("ann", at: 0), try await cluster.socket("bob", at: 1))
                 try await ann.call(CreateChannel(channel: "one", type: .messaging, users: ["bob"]))
-                // A writer that holds no lock of the members, and commits once somebody waits for it.
+                // A writer that holds no lock of the members, and commits once another transaction waits for it.
                 let key = DistinctKey.of(.messaging, members: ["ann", "bob"])
                 let changing = Task.detached {
                     try cluster.postgres.run(
@@ -54,13 +54,13 @@ extension RealClusterTests {
                 _ = try await changing.value
                 #expect(made.channel.channelId == "one" && made.channel.isDistinct)
                 #expect(try await ann.call(QueryChannels()).items.map(\.channel.channelId) == ["one"])
-                // Nothing is left of the one that wasn't made: nobody was told of it.
+                // Nothing is left of the one that wasn't made, not even an event.
                 #expect(try await bob.eventsSoFar().compactMap(\.rows.channel?.channelId) == ["one"])
                 for socket in [ann, bob] { try await socket.send("one", "\(UInt64.random(in: 0 ... .max))") }
             }
         }
 
-        @Test("AM-25 SB-05 SB-11 R04 of a creation and a change that make two channels the one of the same members, one gives way")
+        @Test("AM-25 SB-05 SB-11 R04 if a creation and a change make channels distinct for the same members, one gives way")
         func createsAndChanges() async throws {
             try await TestCluster.run(2) { cluster in
                 let (ann, bob) = (try await cluster.socket("ann", at: 0), try await cluster.socket("bob", at: 1))

@@ -10,12 +10,12 @@ import Testing
 extension RealClusterTests {
     /// Effects that several nodes could run.
     @Suite struct ClusterEffectTests {
-        @Test("Three nodes run each effect once; those of a node that was killed with them under way are another's")
+        @Test("Three nodes run each effect once; those in progress on a killed node are taken over by another")
         func threeNodes() async throws {
             let probe = EffectProbe()
             for number in 0..<5 { probe.hang("hanging \(number)") }
             var settings = probe.settings
-            // What takes longer than that on a busy machine would be begun once more.
+            // Effects that take longer than that on a busy machine would be started again.
             settings.performingTime = .seconds(10)
             try await TestCluster.run(3, effects: settings) { cluster in
                 for (place, server) in cluster.servers.enumerated() {
@@ -49,7 +49,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("Effects are done though nodes that run them are killed with -9 one after another")
+        @Test("Effects are done even if the nodes that run them are killed with -9 one after another")
         func kills() async throws {
             let postgres = try PostgreSQLServer()
             let nodes = try await NodeProcesses.start(3, on: postgres, nil, hasWays: false)
@@ -57,7 +57,7 @@ extension RealClusterTests {
                 try nodes.rows("SELECT count(*) FROM effects").first.flatMap { Int($0) } ?? -1
             }
             for round in 0..<3 {
-                // The only kind that the program has: each of these takes old keys away.
+                // The program's only kind: each of these deletes old keys.
                 _ = try nodes.rows(
                     """
                     INSERT INTO effects (kind, effect_key, payload, due_at, revision, attempts)
@@ -77,7 +77,7 @@ extension RealClusterTests {
                 try await nodes.killNode((round + 1) % 3)
                 try await nodes.startNode(round)
                 try await nodes.startNode((round + 1) % 3)
-                // One whose attempts failed on a busy machine waits for as long again as it had waited: half a minute in the end.
+                // An effect that failed on a busy machine doubles its wait: to half a minute in the end.
                 try await Polling.value(within: .seconds(90)) {
                     try effects()
                 } until: {

@@ -8,7 +8,7 @@ import RoostTestSupport
 import Testing
 
 extension RealClusterTests {
-    /// A PostgreSQL database that lost commits, as after a restore, and the clients that hold them.
+    /// A PostgreSQL database that lost commits, as after a restore, and the clients that have them.
     @Suite struct ClusterEpochTests {
         @MainActor private func wait(_ what: String, until isSo: @MainActor () -> Bool) async throws {
             let end = ContinuousClock.now + .seconds(30)
@@ -66,7 +66,7 @@ extension RealClusterTests {
             postgres.giveBack(database)
         }
 
-        @Test("I20 a database on which no server has started gets no epoch, and stays as it is")
+        @Test("I20 a database on which no server has started gets no epoch, and isn't changed")
         func refused() async throws {
             let postgres = try PostgreSQLServer.shared
             let empty = try postgres.makeEmptyDatabase()
@@ -75,7 +75,7 @@ extension RealClusterTests {
             #expect(try postgres.run(sql: ["SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"], in: empty) == ["0"])
         }
 
-        @Test("I20 a start that is to accept data loss says that it is for SQLite, and what renews the epoch of PostgreSQL")
+        @Test("I20 a start with accepted data loss says that this is for SQLite, and what renews the epoch of PostgreSQL")
         func accepting() async throws {
             let postgres = try PostgreSQLServer.shared
             let database = try postgres.makeDatabase()
@@ -88,13 +88,13 @@ extension RealClusterTests {
             postgres.giveBack(database)
         }
 
-        @Test("I20 a node that the change of the epoch has missed ends with status 74 within seconds, without a call")
+        @Test("I20 a node not noticed by the change of the epoch ends with status 74 within seconds, without a call")
         func missed() async throws {
             let postgres = try PostgreSQLServer.shared
             let database = try postgres.makeDatabase()
             let node = try await ServerProcess.start(
                 directory: TemporaryDirectory.make(), arguments: ["--database", database, "--drain-window", "0"])
-            // As if its connections were gone when the command looked for them.
+            // As if its connections had been gone when the command checked for them.
             try postgres.run(sql: ["UPDATE settings SET value = 'another' WHERE name = 'epoch'"], in: database)
             #expect(await node.end(within: .seconds(30)) == 74)
             try await node.killNow()

@@ -8,15 +8,15 @@ import Testing
 @testable import RoostDatabase
 
 extension RealClusterTests {
-    /// Somebody else's open transaction holds a row that Roost needs: an administrator's, or that of a node which stands still.
+    /// Another open transaction holds a row that Roost needs: an administrator's, or that of a stalled node.
     @Suite struct ClusterLockTests {
         private static let held: ChannelID = "held"
         private static let free: ChannelID = "free"
 
-        /// What holds a lock until it is let go of, or until a test has failed for long.
+        /// Holds a lock until it is released, or until long after a test has failed.
         private static let hold = "pg_sleep(60)"
 
-        /// Ends the transaction that holds a lock. It is a fault if that has ended before.
+        /// Ends the transaction that holds a lock. It is a fault if that has already ended.
         private static func letGo(_ database: String) throws {
             let ended = try PostgreSQLServer.shared.run(
                 sql: [
@@ -28,9 +28,9 @@ extension RealClusterTests {
             #expect(ended == ["t"])
         }
 
-        /// One lane, which both channels share. The body lets go of the lock.
+        /// One lane, which both channels share. The body releases the lock.
         ///
-        /// - Parameter row: What is locked.
+        /// - Parameter row: The locked row.
         private func withLock(
             patience: Duration, on row: String = "channel_heads WHERE channel_id = 'held'",
             _ body: (RawSocket, _ letGo: () throws -> Void) async throws -> Void
@@ -60,7 +60,7 @@ extension RealClusterTests {
         }
 
         @Test(
-            "I23 a change of access that has to wait for somebody's transaction holds up no channel, and is made once that has ended"
+            "I23 a change of access that waits for another transaction holds up no channel, and is made once that has ended"
         )
         func accessWaits() async throws {
             let postgres = try PostgreSQLServer.shared
@@ -71,12 +71,12 @@ extension RealClusterTests {
                 $0.lockTimeout = .seconds(30)
             }
             let ann = try await server.socket("ann")
-            // Of one socket each, which wait at the same time.
+            // On one socket each, so they wait at the same time.
             let (root, other) = (try await server.socket("root", role: .admin), try await server.socket("other", role: .admin))
             for user: UserID in ["bob", "cat"] { try await root.call(UpsertUser(user: user)) }
             let channels = (0..<24).map { ChannelID("c\($0)") }
             for channel in channels { try await ann.call(CreateChannel(channel: channel, type: .messaging)) }
-            // As a transaction of another node that stands still.
+            // Like a transaction of another, stalled node.
             let lock = Task.detached {
                 // It fails, for it is ended by others.
                 _ = try? postgres.run(
@@ -107,7 +107,7 @@ extension RealClusterTests {
                 #expect(try await ann.answers(to: sends).replies.compactMap(\.error) == [])
                 slowest = max(slowest, ContinuousClock.now - round)
             }
-            // A change gives up after a second; before, each of the channels was taken for what is locked, one after another for half a second.
+            // A change gives up after a second. Formerly each channel in turn was taken for the locked one, for half a second each.
             #expect(slowest < .seconds(6))
             try Self.letGo(database)
             #expect(try await deactivated.deactivatedAt != nil)
@@ -121,7 +121,7 @@ extension RealClusterTests {
         enum RuleChange: CaseIterable { case putType, deleteType, putRole, deleteRole }
 
         @Test(
-            "I9 R23 a change of types or roles waits for what another node has under way, which may have gone by the old ones",
+            "I9 R23 a change of types or roles waits for another node's transactions, which may have used the old ones",
             arguments: RuleChange.allCases)
         func rulesWait(change: RuleChange) async throws {
             let postgres = try PostgreSQLServer.shared
@@ -163,7 +163,7 @@ extension RealClusterTests {
         }
 
         @Test(
-            "I23 a lock on one channel's row holds up that channel only, not longer than a second the others, and its order stays")
+            "I23 a lock on one channel's row holds up only that channel, others for a second at most, and its order is kept")
         func holdsOneChannel() async throws {
             try await withLock(patience: .seconds(30)) { ann, letGo in
                 var waiting: [Int64] = []
@@ -177,7 +177,7 @@ extension RealClusterTests {
                     #expect(answers.replies.map(\.call) == [send])
                     times.append(ContinuousClock.now - started)
                 }
-                // All of that while the row was held. A lane waits for it for half a second: some didn't wait for that at all, and none much longer.
+                // All of that while the row was locked. A lane waits for it for half a second: some didn't wait at all, and none much longer.
                 try letGo()
                 times.sort()
                 #expect(times[2] < .milliseconds(500) && times[11] < .seconds(5), "\(times)")
@@ -187,7 +187,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("I23 a lock on the row of one member holds up their channel only, however many channels they write to at once")
+        @Test("I23 a lock on the row of one member holds up only their channel, however many channels they write to at once")
         func holdsOneMember() async throws {
             try await withLock(patience: .seconds(30), on: "members WHERE channel_id = 'held' AND user_id = 'ann'") { ann, letGo in
                 let channels = (0..<40).map { ChannelID("c\($0)") }
@@ -197,11 +197,11 @@ extension RealClusterTests {
                 var waiting: Int64?
                 for (index, channel) in channels.enumerated() {
                     sends.insert(try await ann.post(SendMessage(channel: channel, clientId: "1", text: "hi")))
-                    // Behind some that are under way, so that many are in one transaction with it.
+                    // After some that are in progress, so many share a transaction with it.
                     if index == 3 { waiting = try await ann.post(SendMessage(channel: Self.held, clientId: "1", text: "hi")) }
                 }
                 #expect(try await ann.answers(to: sends).replies.compactMap(\.error) == [])
-                // All of that while the row was held. Before, each of those behind it was taken for what needs it, one after another for half a second.
+                // All of that while the row was locked. Formerly each later call in turn was taken for the one that needs it, for half a second each.
                 #expect(ContinuousClock.now - started < .seconds(5))
                 try letGo()
                 let last = try #require(waiting)
@@ -212,7 +212,7 @@ extension RealClusterTests {
         }
 
         @Test(
-            "I23 what waits for a lock for longer than --lock-timeout is refused, and what came after it in its order too or stored"
+            "I23 a call that waits for a lock longer than --lock-timeout is refused, and later ones in its order are refused too or stored"
         )
         func givesUp() async throws {
             try await withLock(patience: .seconds(1)) { ann, letGo in
@@ -220,7 +220,7 @@ extension RealClusterTests {
                 let refused = try await ann.answers(to: [send]).replies
                 #expect(refused.map(\.error?.code) == [.unavailable])
                 try await ann.send(Self.free, "2")
-                // All of that while the row was held.
+                // All of that while the row was locked.
                 try letGo()
             }
         }

@@ -6,7 +6,7 @@ import Testing
 extension RealClusterTests {
     /// Listing members asks all nodes who is online, as watching does.
     @Suite struct ClusterMemberListTests {
-        @Test("R15 SB-63 I13 a list of members, a search and one member tell who is online on other nodes")
+        @Test("R15 SB-63 I13 a list of members, a search and a single member show who is online on other nodes")
         func online() async throws {
             try await TestCluster.run(3) { cluster in
                 try await cluster.waitUntilAcquainted()

@@ -6,7 +6,7 @@ import Testing
 extension RealClusterTests {
     /// Channels, invitations and roles, with everybody on another node.
     @Suite struct ClusterMembershipTests {
-        @Test("AM-25 SB-05 R04 of two who begin the same conversation at once through two nodes both get the same one")
+        @Test("AM-25 SB-05 R04 two users who start the same conversation at once through two nodes get the same one")
         func oneConversation() async throws {
             try await TestCluster.run(2) { cluster in
                 let ann = try await cluster.socket("ann", at: 0)
@@ -22,7 +22,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("EM-24 EM-25 SB-17 R14 an invitation, its acceptance and a role reach those whom they concern on other nodes")
+        @Test("EM-24 EM-25 SB-17 R14 an invitation, its acceptance and a role reach the users concerned on other nodes")
         func invites() async throws {
             try await TestCluster.run(2) { cluster in
                 let ann = try await cluster.socket("ann", at: 0)
@@ -31,7 +31,7 @@ extension RealClusterTests {
                 _ = try await bob.event(of: .user("bob"))
                 try await ann.call(CreateChannel(channel: "group", type: .group))
                 try await ann.call(InviteMembers(channel: "group", users: ["bob"], welcome: "Come in!"))
-                // The rows say it: a node that has read an event from the database doesn't say what it was.
+                // The rows show it: an event that a node has read from the database has no kind.
                 let received = try await bob.event(of: .user("bob")).rows.invitations?.first
                 #expect(received?.state == .pending && received?.welcome == "Come in!")
 
@@ -49,7 +49,7 @@ extension RealClusterTests {
                 let changed = try await bob.event(of: .user("bob")).rows
                 #expect(changed.memberships?.first?.role == .operator)
                 #expect(changed.ownCapabilities?["group"]?.contains(.channelFreeze) == true)
-                // What bob does by it holds for ann's node at once.
+                // Bob's operations with it apply on ann's node immediately.
                 try await bob.call(FreezeChannel(channel: "group"))
                 #expect(try await ann.call(GetChannel(channel: "group")).channel.isFrozen)
             }

@@ -4,12 +4,12 @@ import RoostTestSupport
 import Testing
 
 extension RealClusterTests {
-    /// Mentions by users of three nodes at once, with everybody who is mentioned on another node than most who mention them.
+    /// Mentions by users of three nodes at once, mostly of users on another node.
     @Suite struct ClusterMentionTests {
         private static let users: [UserID] = ["ann", "bob", "cid"]
 
         @Test(
-            "MN-12 MN-16 SB-59 R35 I3 through three nodes at once, events of mentions come in order without a hole, and lead to what a fetch gives"
+            "MN-12 MN-16 SB-59 R35 I3 through three nodes at once, events of mentions arrive in order without a gap, and match a fetch"
         )
         func threeNodes() async throws {
             try await TestCluster.run(3) { cluster in
@@ -36,7 +36,7 @@ extension RealClusterTests {
             }
         }
 
-        /// Mentions the others by turns, and takes some of it back.
+        /// Mentions the others in turn, and removes some of the mentions.
         private static func writeMessages(by user: UserID, _ socket: RawSocket) async throws {
             let others = users.filter { $0 != user }
             for number in 1...20 {
@@ -56,7 +56,7 @@ extension RealClusterTests {
             }
         }
 
-        /// Follows the user's stream to its end. The last membership that it brought is the one that each node has.
+        /// Follows the user's stream to its end, and checks that its last membership is the one that each node has.
         private static func expectConvergence(of user: UserID, _ socket: RawSocket, _ cluster: TestCluster) async throws {
             let head = try await socket.call(GetMyChanges(after: 0, limit: 1000)).seq
             var membership: Membership?
@@ -80,7 +80,7 @@ extension RealClusterTests {
                 #expect(unread.hasMention == channel.hasMention && unread.unreadCount == channel.unreadCount)
                 let page = try await other.call(ListMessages(channel: "general", after: 0, limit: 100)).messages
                 #expect(Set(page.filter(\.isDeletedForMe).map(\.seq)) == deletions)
-                // Anybody's newest mention is one that a page shows.
+                // A user's newest mention is one that a page shows.
                 if let newest = membership?.mentionMessage {
                     #expect(page.contains { $0.messageId == newest && ($0.mentionees?.mentionedUsers.contains(user) ?? false) })
                 }

@@ -4,12 +4,12 @@ import RoostTestSupport
 import Testing
 
 extension RealClusterTests {
-    /// Changes of messages through one node, as those see them who are connected to others.
+    /// Changes of messages through one node, as seen by clients of other nodes.
     @Suite struct ClusterMessageTests {
         private static let room: ChannelID = "room"
 
         @Test(
-            "SB-37 SB-59 SB-60 R23 R24 I3 I9 lists of texts, messages brought back and deleted for good, and an emptied history are seen through every node"
+            "SB-37 SB-59 SB-60 R23 R24 I3 I9 lists of texts, messages restored and deleted for good, and an emptied history are seen through every node"
         )
         func changes() async throws {
             try await TestCluster.run(3, options: AppOptions(undeletionSeconds: 3600)) { cluster in
@@ -39,7 +39,7 @@ extension RealClusterTests {
             }
         }
 
-        /// Empties bob's history through the first of his devices: no node shows him what was before, nor what becomes of it.
+        /// Empties bob's history through the first of his devices: no node shows him earlier messages, or their changes.
         private static func resetsHistory(
             by followers: [RawSocket], _ ann: RawSocket, _ earlier: MessageID, _ cluster: TestCluster
         ) async throws {
@@ -56,7 +56,7 @@ extension RealClusterTests {
             }
         }
 
-        /// Follows the channel to a seq, and returns what the events have left of its messages.
+        /// Follows the channel to a seq, and returns its messages according to the events.
         private static func followed(
             _ socket: RawSocket, upTo seq: Seq
         ) async throws -> (messages: [Message], purged: [Seq]) {
@@ -76,7 +76,7 @@ extension RealClusterTests {
             return (messages.values.sorted { $0.seq < $1.seq }, purged)
         }
 
-        @Test("SB-33 I3 I23 admin messages to the same channels through three nodes at once come in one order, without a deadlock")
+        @Test("SB-33 I3 I23 admin messages to the same channels through three nodes at once have one order, without a deadlock")
         func adminMessages() async throws {
             try await TestCluster.run(3) { cluster in
                 try await cluster.waitUntilAcquainted()
@@ -110,7 +110,7 @@ extension RealClusterTests {
             }
         }
 
-        /// Holds that each node has the same messages of a channel, each sender's in the order of sending, at times that don't fall.
+        /// Checks that each node has the same messages of a channel, each sender's in the order of sending, with times that don't decrease.
         private static func expectOneOrder(of channel: ChannelID, _ users: [UserID], _ cluster: TestCluster) async throws {
             var pages: [[Message]] = []
             for place in 0..<3 {

@@ -6,9 +6,9 @@ import RoostTestSupport
 import Testing
 
 extension RealClusterTests {
-    /// Names that look alike, where several nodes write them.
+    /// Names that look alike, written by several nodes.
     @Suite struct ClusterNameTests {
-        @Test("R02 of two nodes on which names that look alike are taken at once, one refuses: of users, ids and channels")
+        @Test("R02 if names that look alike are taken at once on two nodes, one refuses: of users, ids and channels")
         func race() async throws {
             try await TestCluster.run(1) { cluster in
                 var nodes: [TestServer] = []

@@ -8,7 +8,7 @@ extension RealClusterTests {
     @Suite struct ClusterOnlineTests {
         private static let general: ChannelID = "general"
 
-        /// The presence that a watcher gets.
+        /// The presence that a watcher sees.
         private struct Seen: Equatable {
             var online: Int
             var watcherCount: Int
@@ -46,7 +46,7 @@ extension RealClusterTests {
                 try await cat.call(WatchChannel(channel: Self.general))
                 try await eventually("ann sees that cat watches") { try await Seen(by: ann) == Seen(3, ["ann", "bob", "cat"]) }
                 try await bob.call(UnwatchChannel(channel: Self.general))
-                // A connection that ended was once found out only by the next ping, 25 seconds later.
+                // Formerly a closed connection was noticed only by the next ping, 25 seconds later.
                 await second.close()
                 try await eventually("ann sees that bob doesn't", within: .seconds(15)) {
                     try await Seen(by: ann) == Seen(3, ["ann", "cat"])
@@ -58,7 +58,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("SB-64 D-38 X-37 which users are connected to another node is asked of it, and when they were last is stored by it")
+        @Test("SB-64 D-38 X-37 a node asks another which users are connected there, and that one stores when they last were")
         func anyUsers() async throws {
             try await TestCluster.run(3) { cluster in
                 try await cluster.waitUntilAcquainted()
@@ -71,7 +71,7 @@ extension RealClusterTests {
                 for socket in [ann, bob, cat] { #expect(try await seen(by: socket) == both) }
                 await cat.close()
                 try await eventually("everybody sees when cat was there last") {
-                    // Asked more often than it may be, it is asked again.
+                    // If the rate limit refuses a call, it is repeated.
                     var all = (try? await seen(by: ann)) ?? []
                     all += (try? await seen(by: bob)) ?? []
                     return all.filter { $0.userId == "cat" && !$0.isOnline && $0.lastActiveAt != nil }.count == 2
@@ -79,7 +79,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("I13 while the bus is away a node counts its own users only, and all of them soon after its return")
+        @Test("I13 while the bus is down a node counts only its own users, and all of them soon after the bus is back")
         func busReturns() async throws {
             try await TestCluster.run(2) { cluster in
                 try await cluster.waitUntilAcquainted()

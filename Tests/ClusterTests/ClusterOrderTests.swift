@@ -5,17 +5,17 @@ import RoostTestSupport
 import Testing
 
 extension RealClusterTests {
-    /// What one connection sees of its own operations: they run in order, each event comes once and before the reply, with the bus and without.
+    /// One connection's view of its own operations: they run in order, each event arrives once and before the reply, with the bus and without.
     @Suite struct ClusterOrderTests {
         private static let general: ChannelID = "general"
 
         // MARK: The order in which operations run
 
-        @Test("I1 SB-12 a channel is created with its id and written to in one breath, whatever the id, and by both its names")
+        @Test("I1 SB-12 a channel can be created with its id and written to at once, whatever the id, and by both its names")
         func createsAndSends() async throws {
             try await TestCluster.run(1) { cluster in
                 let ann = try await cluster.socket("ann", at: 0)
-                // Before, after and beside the name of the type, and with colons of their own.
+                // Before, after and beside the type's name, and with their own colons.
                 let ids = (0..<8).flatMap { ["a\($0)", "zz\($0)", "messaging\($0)", "M\($0):\($0)", "~\($0)"] }
                 var sends: Set<Int64> = []
                 var calls: Set<Int64> = []
@@ -32,7 +32,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("I3 sends to a channel by its id and as type:id in turn are stored in the order in which they were sent")
+        @Test("I3 messages sent to a channel by its id and as type:id in turn are stored in the order of sending")
         func bothNames() async throws {
             try await TestCluster.run(1) { cluster in
                 let ann = try await cluster.socket("ann", at: 0)
@@ -53,7 +53,7 @@ extension RealClusterTests {
         }
 
         @Test(
-            "ST-02 watching and not watching any more, in one breath: what comes last holds, though watching asks the other nodes")
+            "ST-02 of watching and unwatching at once the last one wins, even though watching asks the other nodes")
         func watchesInTurn() async throws {
             try await TestCluster.run(2) { cluster in
                 try await cluster.waitUntilAcquainted()
@@ -75,7 +75,7 @@ extension RealClusterTests {
         // MARK: Events, then the reply
 
         @Test(
-            "I1 a node's first follower of a channel gets their own event before the reply: joined, created or watched in one breath"
+            "I1 a node's first follower of a channel gets their own event before the reply: joined, created or watched at once"
         )
         func firstFollower() async throws {
             try await TestCluster.run(2) { cluster in
@@ -84,7 +84,7 @@ extension RealClusterTests {
                 for number in 0..<12 {
                     let joined = ChannelID("joined-\(number)")
                     try await ann.call(CreateChannel(channel: joined, type: .community))
-                    // Followed here already for another one's sake, or not.
+                    // Sometimes this node follows it already for another user.
                     var calls = [try await bob.post(JoinChannel(channel: joined))]
                     if number % 2 == 0 { calls.append(try await bob.post(WatchChannel(channel: joined))) }
                     calls += try await Self.sends(3, to: joined, by: bob)
@@ -104,7 +104,7 @@ extension RealClusterTests {
         }
 
         @Test(
-            "I1 I3 while a node's bus is away its replies come in the order of the calls, each event once, before its reply, and marked"
+            "I1 I3 while a node's bus is down its replies arrive in the order of the calls, each event once, before its reply, and marked"
         )
         func withoutBus() async throws {
             try await TestCluster.run(2) { cluster in
@@ -112,7 +112,7 @@ extension RealClusterTests {
                 let (ann, bob) = (try await cluster.socket("ann", at: 0), try await cluster.socket("bob", at: 1))
                 await cluster.nats.killNow()
                 for round in 0..<10 {
-                    // The other node's writes are a hole here until they are read from the database.
+                    // The other node's writes are a gap here until they are read from the database.
                     try await ann.call(SendMessage(channel: Self.general, clientId: ClientID("ann-\(round)"), text: "hi"))
                     var calls = try await Self.sends(5, to: Self.general, by: bob, from: round * 100)
                     let watch = try await bob.post(WatchChannel(channel: Self.general))
@@ -146,7 +146,7 @@ extension RealClusterTests {
     }
 }
 
-/// The frames that a connection got, in order, until all of its calls were answered.
+/// The frames that a connection received, in order, until all of its calls were answered.
 struct Answers {
     enum Frame {
         case event(Event, isWatching: Bool)
@@ -158,7 +158,7 @@ struct Answers {
         frames.compactMap { if case .reply(let call, let error, _) = $0 { (call, error) } else { nil } }
     }
 
-    /// The `watching` mark of each event of a channel; only of those between two replies if they are given.
+    /// The `watching` mark of each event of a channel; only between two replies if they are given.
     func marks(of channel: ChannelID, between first: Int64? = nil, and last: Int64? = nil) -> [Bool] {
         var marks: [Bool] = []
         var isWithin = first == nil
@@ -173,7 +173,7 @@ struct Answers {
         return marks
     }
 
-    /// Replies out of the order of the calls, refusals, events twice or out of order, and replies before their event.
+    /// Replies out of order, refusals, events twice or out of order, and replies before their event.
     func faults(of user: UserID, _ calls: [Int64]) -> [String] {
         var faults: [String] = []
         var received: [StreamID: Seq] = [:]
@@ -208,7 +208,7 @@ extension RawSocket {
         init(from decoder: any Decoder) throws { message = try? Message(from: decoder) }
     }
 
-    /// Takes what comes until some calls are answered.
+    /// Takes frames until some calls are answered.
     func answers(to calls: Set<Int64>) async throws -> Answers {
         var answers = Answers()
         var missing = calls

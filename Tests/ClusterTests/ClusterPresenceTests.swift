@@ -8,7 +8,7 @@ import Testing
 
 @testable import RoostServer
 
-/// Presence over all nodes, on a clock of its own and a bus that delivers at once.
+/// Presence over all nodes, on the test's clock and a bus that delivers immediately.
 @Suite("Presence over nodes")
 struct ClusterPresenceTests {
     private typealias Pair = PresencePair
@@ -33,7 +33,7 @@ struct ClusterPresenceTests {
         #expect(pair[0].onlineMemberCount(of: "c") == 1)
     }
 
-    @Test("I13 ST-05 a node that asks learns who is online and who watches on the others, each user once")
+    @Test("I13 ST-05 a node that asks learns who is online and who watches on other nodes, each user once")
     func asks() {
         let pair = Pair()
         pair.pass(100)
@@ -48,7 +48,7 @@ struct ClusterPresenceTests {
         #expect(pair[0].onlineMemberCount(of: "d") == 0)
     }
 
-    @Test("I13 what was told while the bus was gone is asked for as soon as a node says that it is back")
+    @Test("I13 changes published while the bus was down are requested as soon as a node says that it is back")
     func backAfterOutage() {
         let pair = Pair()
         pair.pass(100)
@@ -56,7 +56,7 @@ struct ClusterPresenceTests {
         pair.silence(0)
         pair.silence(1)
         pair.boards[1].cameOnline("bob", in: ["c"])
-        // Sooner than anybody is given up.
+        // Sooner than any node is given up.
         #expect(!pair.pass(1000))
         #expect(pair[0].onlineMemberCount(of: "c") == 0)
         pair.unsilence(0)
@@ -65,12 +65,12 @@ struct ClusterPresenceTests {
         #expect(pair[0].onlineMemberCount(of: "c") == 1)
     }
 
-    @Test("I13 a node whose bus alone was gone for less than the timeout asks the others what they told meanwhile once it is back")
+    @Test("I13 a node that alone lost its bus for less than the timeout asks the others for changes once it is back")
     func backAlone() {
         let pair = Pair()
         pair.pass(100)
         _ = pair.ask("c", on: 0)
-        // The other one hears it all the time, and isn't heard.
+        // The other one hears it throughout, but isn't heard.
         pair.silence(1)
         pair.boards[1].cameOnline("bob", in: ["c"])
         #expect(!pair.pass(1000))
@@ -80,21 +80,21 @@ struct ClusterPresenceTests {
         #expect(pair[0].onlineMemberCount(of: "c") == 1)
     }
 
-    @Test("I18 whoever names more and more channels makes no node ask about, or remember, more than a bounded number of them")
+    @Test("I18 naming more and more channels makes no node ask about, or remember, more than a bounded number of them")
     func manyChannels() {
         let pair = Pair()
         pair.pass(100)
         for number in 0..<ClusterPresence.askedMax { #expect(pair.ask(ChannelID("c\(number)"), on: 0)) }
         pair.boards[1].cameOnline("bob", in: ["c1", "late", "watched"])
         pair.boards[1].startedWatching("bob", "late")
-        // Answered with what is known here: nothing.
+        // Answered from this node's knowledge: nothing.
         #expect(pair.ask("late", on: 0))
         #expect(pair[0].onlineMemberCount(of: "late") == 0)
         #expect(pair.ask("c1", on: 0))
-        // What is watched is asked about all the same.
+        // Watched channels are still asked about.
         pair.boards[0].startedWatching("ann", "watched")
         #expect(pair[0].onlineMemberCount(of: "watched") == 1)
-        // The others are forgotten in time, and there is room again.
+        // The others are forgotten in time, which makes room.
         pair.pass(16_000)
         #expect(pair.ask("late", on: 0))
         #expect(pair[0].onlineMemberCount(of: "late") == 1)
@@ -110,7 +110,7 @@ struct ClusterPresenceTests {
         #expect(pair[0].onlineMemberCount(of: "late") == 1)
     }
 
-    /// Asks which of some users are connected elsewhere; nil as long as there is no answer.
+    /// Asks which of some users are connected elsewhere; nil while there is no answer.
     private func elsewhere(_ users: [UserID], _ pair: Pair, passing milliseconds: Int64 = 0) -> Set<UserID>? {
         let answer = Mutex<Set<UserID>?>(nil)
         #expect(pair.askWho(users) { found in answer.withLock { $0 = found } })
@@ -119,7 +119,7 @@ struct ClusterPresenceTests {
     }
 
     @Test(
-        "SB-64 D-38 who of some users is connected to other nodes is asked of them, and answered within 250 ms though one is silent"
+        "SB-64 D-38 nodes are asked which of some users are connected, and answered within 250 ms even if one is silent"
     )
     func connected() {
         let pair = Pair()
@@ -133,7 +133,7 @@ struct ClusterPresenceTests {
         pair.silence(1)
         #expect(elsewhere(["ann"], pair, passing: 200) == nil)
         #expect(elsewhere(["ann"], pair, passing: 250) == [])
-        // A node that is gone is waited for no longer, and later not asked.
+        // A node that is gone is no longer awaited, and later not asked.
         let answers = Mutex(0)
         #expect(pair.askWho(["ann"]) { _ in answers.withLock { $0 += 1 } })
         pair[0].receive(.goodbye(NodeID("n1")), at: 10_000)
@@ -141,7 +141,7 @@ struct ClusterPresenceTests {
         #expect(elsewhere(["ann"], pair) == [])
     }
 
-    @Test("I21 SB-64 answers that nobody asked for change nothing; of 10,001 questions that wait the last is refused")
+    @Test("I21 SB-64 unrequested answers change nothing; of 10,001 pending questions the last is refused")
     func questions() {
         let pair = Pair()
         pair.pass(100)
@@ -161,7 +161,7 @@ struct ClusterPresenceTests {
         #expect(pair.askWho(["ann"]) { _ in })
     }
 
-    @Test("I13 nodes that have asked are told of changes within 100 ms")
+    @Test("I13 nodes that have asked are notified of changes within 100 ms")
     func changes() {
         let pair = Pair()
         pair.pass(100)
@@ -174,14 +174,14 @@ struct ClusterPresenceTests {
         #expect(pair[0].onlineMemberCount(of: "c") == 0)
     }
 
-    @Test("I13 an answer that is under way isn't behind what is told of a change meanwhile: the last that a node says is right")
+    @Test("I13 an answer in progress isn't overtaken by the news of a change meanwhile: the last that a node sends is right")
     func answersInOrder() async throws {
         let board = PresenceBoard()
         let said = Mutex<[[UserID]]>([])
         let (isAnswering, isTold) = (MonotonicSemaphore(), MonotonicSemaphore())
         let presence = ClusterPresence(node: NodeID("a"), board: board) { _, message in
             guard case .present(_, let present) = message else { return }
-            // The answer's thread stands still for as long as news that doesn't wait for it takes.
+            // The answer's thread pauses for as long as news that doesn't wait for it takes.
             if present.online.isEmpty {
                 isAnswering.signal()
                 _ = isTold.wait(atMost: .milliseconds(300))
@@ -202,7 +202,7 @@ struct ClusterPresenceTests {
         #expect(said.withLock { $0 } == [[], ["bob"]])
     }
 
-    @Test("I13 a node that is silent for 3 s is gone, and its users with it; one that says goodbye at once")
+    @Test("I13 a node that is silent for 3 s is gone, and its users with it; one that says goodbye is immediately")
     func lost() {
         let pair = Pair()
         pair.boards[1].cameOnline("bob", in: ["c"])
@@ -219,14 +219,14 @@ struct ClusterPresenceTests {
         other.pass(100)
         other[1].sayGoodbye()
         #expect(other[0].nodeCount == 0)
-        // Its threads haven't ended yet. Others who come, or are back, aren't told that it is there either.
+        // Its threads haven't ended yet. Nodes that start or return aren't told that it exists either.
         other.pass(1200, ticking: [1])
         other[0].sayHello()
         other[1].returned()
         #expect(other[0].nodeCount == 0)
     }
 
-    /// Who one of two nodes says has come or gone on the other, as watcher or online.
+    /// The users whom one of two nodes reports as come or gone on the other, as watchers or online.
     private func told(on pair: Pair, _ body: () -> Void) -> [[UserID?]] {
         let told = Mutex<[[UserID?]]>([[], []])
         pair[0].onWatching { user, _ in told.withLock { $0[0].append(user) } }
@@ -236,7 +236,7 @@ struct ClusterPresenceTests {
     }
 
     @Test(
-        "I13 ST-13 SB-63 whoever watches is told that the users of a node are gone, and that they are back once it is heard again")
+        "I13 ST-13 SB-63 watchers are notified that a lost node's users are gone, and that they are back once it is heard again")
     func returns() {
         let pair = Pair()
         pair.boards[1].cameOnline("bob", in: ["c"])
@@ -252,12 +252,12 @@ struct ClusterPresenceTests {
         #expect(told(on: pair) { pair.pass(20_000) } == [[], []], "nobody has come or gone")
     }
 
-    @Test("I13 a node that was given up without having heard of it is told of changes again as soon as it is heard")
+    @Test("I13 a node that was given up without noticing is notified of changes again as soon as it is heard")
     func givenUpAlone() {
         let pair = Pair()
         pair.pass(100)
         pair.boards[0].startedWatching("ann", "c")
-        // It hears the other one all the time.
+        // It hears the other one throughout.
         pair.silence(0)
         #expect(pair.pass(3500) && pair[1].nodeCount == 0 && pair[0].nodeCount == 1)
         pair.unsilence(0)
@@ -267,7 +267,7 @@ struct ClusterPresenceTests {
         #expect(pair[0].onlineMemberCount(of: "c") == 1)
     }
 
-    @Test("ST-09 ST-13 X-37 a node asks for a channel that is watched by any call, by invisible users too, and for as long")
+    @Test("ST-09 ST-13 X-37 a node asks about a channel while it is watched, by any call and by invisible users too")
     func watchedByAnyCall() {
         let pair = Pair()
         pair.boards[1].cameOnline("bob", in: ["c"])
@@ -283,7 +283,7 @@ struct ClusterPresenceTests {
                 pair.boards[1].wentOffline("bob", in: ["c"])
                 pair.pass(200)
             } == [["bob"], ["bob"]])
-        // Nobody watches any more, and nobody asks.
+        // Nobody watches any longer, and nobody asks.
         pair.boards[0].stoppedWatching("ann", ["c"], isShown: false)
         pair.pass(40_000)
         #expect(
@@ -293,7 +293,7 @@ struct ClusterPresenceTests {
             } == [[], []])
     }
 
-    @Test("I13 ST-13 a node that is alone when somebody begins to watch asks the next one that comes")
+    @Test("I13 ST-13 a node that is alone when a user begins to watch asks the next one that starts")
     func alone() {
         let pair = Pair()
         pair.pass(100)
@@ -307,7 +307,7 @@ struct ClusterPresenceTests {
     }
 
     @Test(
-        "I18 a node that answers after the time for it is heard all the same: whoever watches is told, and who asks next waits for it"
+        "I18 a node that answers late is still heard: watchers are notified, and the next question waits for it"
     )
     func answersLate() {
         let pair = Pair()
@@ -324,7 +324,7 @@ struct ClusterPresenceTests {
     }
 
     @Test(
-        "ST-12 ST-13 SB-63 D-38 of another node's watchers, or members online, beyond 1,000 it is told that some came or went, and nobody is told of who stayed",
+        "ST-12 ST-13 SB-63 D-38 beyond 1,000 watchers or online members of another node it is reported that some came or went, never who stayed",
         arguments: [true, false])
     func unnamed(isWatching: Bool) {
         let pair = Pair()
@@ -339,7 +339,7 @@ struct ClusterPresenceTests {
         func go(_ user: UserID) {
             if isWatching { pair.boards[1].stoppedWatching(user, ["c"]) } else { pair.boards[1].wentOffline(user, in: ["c"]) }
         }
-        /// Those of the other node.
+        /// The number on the other node.
         var count: Int { isWatching ? pair[0].watcherCount(of: "c") - 1 : pair[0].onlineMemberCount(of: "c") }
         for number in 0..<1000 { come(UserID("u\(number)")) }
         pair.pass(200)
@@ -354,7 +354,7 @@ struct ClusterPresenceTests {
         #expect(changes { come("u0") } == ["u0"])
         #expect(changes { come("more") } == [nil])
         #expect(count == 1001)
-        // With one who is named, another becomes so: neither is told.
+        // When a named user goes, another becomes named: neither is reported.
         #expect(changes { go("u5") } == [nil])
         #expect(changes { go("more") } == ["more"])
         _ = changes { for number in 0..<10 { come(UserID("v\(number)")) } }
@@ -363,7 +363,7 @@ struct ClusterPresenceTests {
         #expect(count == 0)
     }
 
-    @Test("I13 after how much silence a node is gone can be set, from 2 s to 60 s", arguments: [2, 10, 60])
+    @Test("I13 the silence after which a node is gone can be set, from 2 s to 60 s", arguments: [2, 10, 60])
     func timeout(seconds: Int64) {
         let pair = Pair(timeout: .seconds(seconds))
         pair.pass(1100)
@@ -382,12 +382,12 @@ struct ClusterPresenceTests {
         #expect(refusal?.field == "presenceTimeout")
     }
 
-    @Test("I18 a server waits 250 ms for other nodes, as its operators are told")
+    @Test("I18 a server waits 250 ms for other nodes, as documented for operators")
     func standard() {
         #expect(RoostServer.Configuration(dataDirectory: TemporaryDirectory.make()).gatherTimeout == .milliseconds(250))
     }
 
-    @Test("I18 a node that doesn't answer is waited for 250 ms and no longer; what nobody asks for any more is forgotten")
+    @Test("I18 a node that doesn't answer is awaited for 250 ms at most; channels no longer asked about are forgotten")
     func bounded() {
         let pair = Pair()
         pair.pass(100)
@@ -407,7 +407,7 @@ struct ClusterPresenceTests {
         pair.pass(100)
         for number in 1...200 { pair.boards[0].startedWatching(UserID("here \(number)"), "c") }
         for number in 1...2500 { pair.boards[1].startedWatching(UserID("there \(number)"), "c") }
-        // Whoever watches on both has their place here.
+        // A user who watches on both has their place here.
         pair.boards[1].startedWatching("here 7", "c")
         pair.pass(200)
         #expect(pair.ask("c", on: 0))
@@ -415,7 +415,7 @@ struct ClusterPresenceTests {
         var all: [UserID] = []
         while let page = pair.watchers(of: "c", all.count..<all.count + 300), !page.isEmpty { all += page }
         #expect(all == (1...200).map { UserID("here \($0)") } + (1...2500).map { UserID("there \($0)") })
-        // A node that doesn't answer leaves the page to those whom it has named.
+        // If a node doesn't answer, the page has the users whom it has named.
         pair.silence(1)
         #expect(pair.watchers(of: "c", 1100..<1400) == nil)
         let waited = Mutex<[UserID]?>(nil)
@@ -424,7 +424,7 @@ struct ClusterPresenceTests {
         #expect(waited.withLock { $0?.count } == 1000)
     }
 
-    @Test("I18 of a crowd a thousand are named, and the others counted")
+    @Test("I18 a thousand users of a crowd are named, and the others counted")
     func crowds() {
         let pair = Pair()
         pair.pass(100)
@@ -434,7 +434,7 @@ struct ClusterPresenceTests {
         #expect(pair[0].onlineMemberCount(of: "c") == 1501)
     }
 
-    @Test("I13 what a node said before it was given up isn't taken up again when it arrives later")
+    @Test("I13 a packet that a node sent before it was given up is ignored when it arrives later")
     func lateWord() {
         let board = PresenceBoard()
         let (a, b) = (NodeID("a"), NodeID("b"))
@@ -448,13 +448,13 @@ struct ClusterPresenceTests {
         #expect(presence.tick(at: 60_000))
         presence.receive(.present("general", word), at: 60_001)
         #expect(presence.onlineMemberCount(of: "general") == 0 && presence.watcherCount(of: "general") == 1)
-        // It wasn't gone: it is asked anew.
+        // It wasn't gone: it is asked again.
         presence.receive(.heartbeat(b, isNew: false), at: 60_002)
         presence.receive(.present("general", word), at: 60_003)
         #expect(presence.onlineMemberCount(of: "general") == 1)
     }
 
-    @Test("I3 a node that comes, has its bus again, or is heard after it was given up is there anew: what it published may be lost")
+    @Test("I3 a node that starts, has its bus again, or is heard after it was given up counts as new: its packets may be lost")
     func thereAnew() {
         let (a, b) = (NodeID("a"), NodeID("b"))
         let presence = ClusterPresence(node: a, board: PresenceBoard()) { _, _ in }

@@ -5,10 +5,10 @@ import RoostTestSupport
 import Testing
 
 extension RealClusterTests {
-    /// Whom nodes hand off to be pushed.
+    /// The pushes that nodes hand off.
     @Suite struct Pushing {
         @Test(
-            "ST-07 whoever is connected to any node isn't pushed; once that node is gone they are; each message is handed off by one node"
+            "ST-07 a user connected to any node gets no push until that node is gone; one node hands off each message"
         )
         func anyNode() async throws {
             let pushed = Mailbox<PushNotification>()

@@ -4,19 +4,19 @@ import RoostTestSupport
 import Testing
 
 extension RealClusterTests {
-    /// Changes of one message, or of one history, that meet through several nodes: whatever their order, all see one of the legal ends.
+    /// Changes of one message, or of one history, that meet through several nodes: whatever their order, all see one of the legal outcomes.
     @Suite struct ClusterRaceTests {
         private static let room: ChannelID = "room"
 
-        /// What meets an edit through each of two devices.
+        /// The deletions that meet an edit through each of two devices.
         private enum Deletion: CaseIterable {
             case delete, purge
-            /// Both, each by a device of its own.
+            /// Both, each by its own device.
             case deleteAndPurge
         }
 
         @Test(
-            "SB-58 SB-59 R24 I3 I5 edits, a deletion and one for good that meet have one legal end, and of what is gone for good nothing is left",
+            "SB-58 SB-59 R24 I3 I5 edits, a deletion and one for good that meet have one legal outcome, and nothing is left of a message deleted for good",
             arguments: [1, 3])
         func editsAndDeletions(nodes: Int) async throws {
             let options = AppOptions(undeletionSeconds: 3600, versionSeconds: 3600)
@@ -72,7 +72,7 @@ extension RealClusterTests {
             }
         }
 
-        /// The beginnings of all texts with a word that are anywhere in the database.
+        /// The beginnings of all texts with a word anywhere in the database.
         private static func texts(with word: String, in cluster: TestCluster) throws -> [String] {
             let tables = try cluster.postgres.run(
                 sql: ["SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"], in: cluster.database)
@@ -82,7 +82,7 @@ extension RealClusterTests {
         }
 
         @Test(
-            "SB-60 I5 I10 a reset among messages that are sent through other nodes conceals those before it and none after it",
+            "SB-60 I5 I10 a reset while messages are sent through other nodes conceals those before it and none after it",
             arguments: [1, 3])
         func resetsAndSends(nodes: Int) async throws {
             try await TestCluster.run(nodes) { cluster in
@@ -116,7 +116,7 @@ extension RealClusterTests {
 
         // MARK: Devices
 
-        /// A device of a user at each node, which has caught up.
+        /// One device of a user at each node, all caught up.
         private static func devices(of user: UserID, in cluster: TestCluster) async throws -> [Device] {
             var devices: [Device] = []
             for place in cluster.servers.indices {
@@ -127,7 +127,7 @@ extension RealClusterTests {
             return devices
         }
 
-        /// What a device holds of the room: by events as they come, or by the changes since it slept.
+        /// A device's state of the room: from live events, or from the changes since it slept.
         private struct Device {
             var socket: RawSocket
             private var userSeq: Seq = 0
@@ -142,7 +142,7 @@ extension RealClusterTests {
                 messages.values.filter { $0.seq > floor && !purged.contains($0.seq) }.sorted { $0.seq < $1.seq }
             }
 
-            /// Takes events until it has come to a place in the room, and to one in the user's own stream.
+            /// Takes events until it has reached a seq in the room, and one in the user's own stream.
             mutating func follow(upTo seq: Seq, own: Seq = 0) async throws {
                 while position ?? 0 < seq || userSeq < own {
                     let event = try await socket.nextEvent()
@@ -157,7 +157,7 @@ extension RealClusterTests {
                 }
             }
 
-            /// Wakes up at another one's node, asks for what has changed, and falls asleep at the same place again.
+            /// Wakes up at another one's node, fetches the changes, and falls asleep at the same place again.
             mutating func catchUp(over socket: RawSocket, from other: Device) async throws {
                 var woken = self
                 woken.socket = socket

@@ -6,11 +6,11 @@ import RoostTestSupport
 import Testing
 
 extension RealClusterTests {
-    /// A right to read that ends through one node ends on the others, in the place that it has in the channel's order.
+    /// A right to read that ends through one node ends on the others, at the same place in the channel's order.
     @Suite struct ClusterReadingRightTests {
         private static let room: ChannelID = "room"
 
-        /// What takes the right away from `bob`, an operator, and from `eve`, who watches.
+        /// How the right is taken from `bob`, an operator, and from `eve`, who watches.
         enum Way: String, CaseIterable, CustomTestStringConvertible {
             case policy, type, role
             var testDescription: String { rawValue }
@@ -41,19 +41,19 @@ extension RealClusterTests {
                 try await Self.end(way, by: root)
                 let closed = try await ann.send(Self.room, "closed")
                 try await Self.expectPosition(closed.seq, at: bob)
-                // A socket that connects, and one that begins while the bus is away, know it too.
+                // A socket that connects, and one that begins while the bus is down, know it too.
                 let tablet = try await cluster.socket("bob", at: 1)
                 await cluster.nats.killNow()
                 let lonely = try await ann.send(Self.room, "closed too")
                 for socket in [bob, tablet] { try await Self.expectPosition(lonely.seq, at: socket) }
-                // What comes after it would have come before: the node has delivered the position.
+                // Any such event would have arrived by now: the node has delivered the position.
                 #expect(try await eve.eventsSoFar().isEmpty)
                 try await cluster.nats.startAgain()
             }
         }
 
         @Test(
-            "ST-05 R17 a definition that takes the right to read ends watches on the other nodes, without an event of the channel")
+            "ST-05 R17 a definition that removes the right to read ends watches on other nodes, without an event in the channel")
         func definition() async throws {
             try await TestCluster.run(2) { cluster in
                 try await cluster.waitUntilAcquainted()
@@ -74,7 +74,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("ST-05 R17 a definition in the file of a node that starts ends watches on the nodes that run already")
+        @Test("ST-05 R17 a definition in the file of a starting node ends watches on the running nodes")
         func definitionAtStart() async throws {
             let directory = TemporaryDirectory.make()
             try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
@@ -98,7 +98,7 @@ extension RealClusterTests {
             try? FileManager.default.removeItem(at: directory)
         }
 
-        @Test("ST-05 R17 a definition that a node doesn't hear of, since the bus is away, ends watches there once it is back")
+        @Test("ST-05 R17 a definition that a node misses while the bus is down ends watches there once the bus is back")
         func definitionWithoutBus() async throws {
             try await TestCluster.run(2) { cluster in
                 try await cluster.waitUntilAcquainted()
@@ -116,7 +116,7 @@ extension RealClusterTests {
         }
 
         @Test(
-            "ST-05 R17 a definition that changed through a node that had no bus ends watches on the other nodes once it has one again"
+            "ST-05 R17 a definition changed through a node without its bus ends watches on other nodes once the bus is back"
         )
         func definitionByLonelyNode() async throws {
             try await TestCluster.run(1) { cluster in
@@ -141,7 +141,7 @@ extension RealClusterTests {
             }
         }
 
-        /// Has `ann` watch a channel of her own at a node, and `eve` too. Returns ann's socket.
+        /// Makes `ann` watch her own channel at a node, and `eve` too. Returns ann's socket.
         private static func watchWithEve(at place: Int, of cluster: TestCluster) async throws -> RawSocket {
             let ann = try await cluster.socket("ann", at: place)
             try await ann.call(CreateChannel(channel: room, type: "show"))

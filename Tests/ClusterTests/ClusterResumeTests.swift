@@ -4,9 +4,9 @@ import RoostTestSupport
 import Testing
 
 extension RealClusterTests {
-    /// A client that comes back over another node than the one that took the writes.
+    /// A client that reconnects to another node than the one that took the writes.
     @Suite struct ClusterResumeTests {
-        @Test("R39 I5 a resume in parts over another node than the one that took the writes ends in the state of a fetch")
+        @Test("R39 I5 a resume in parts on another node than the one that took the writes gives the state of a fetch")
         func parts() async throws {
             try await TestCluster.run(3) { cluster in
                 for channel in ["a", "b", "c", "d", "e"] as [ChannelID] {
@@ -17,7 +17,7 @@ extension RealClusterTests {
                 var view = try await Self.fetch(at: 1, of: cluster)
                 #expect(Set(view.channels.keys) == ["a", "b", "c", "d", "e"])
 
-                // All that can have happened to a channel meanwhile: nothing, messages, an edit, the end of the membership, and its beginning.
+                // Everything that can happen to a channel meanwhile: nothing, messages, an edit, the end of the membership, and its beginning.
                 for number in 1...3 { try await ann.send("a", "\(number)") }
                 try await ann.call(EditMessage(channel: "c", message: first.messageId, text: "edited"))
                 try await ann.call(RemoveMembers(channel: "e", users: ["bob"]))
@@ -38,7 +38,7 @@ extension RealClusterTests {
             }
         }
 
-        /// What a client of bob's that holds nothing gets.
+        /// The state of a fresh client of bob's.
         private static func fetch(at place: Int, of cluster: TestCluster) async throws -> StrictView {
             var view = StrictView(user: "bob")
             try await resume(&view, over: try await cluster.socket("bob", at: place), from: nil, before: nil)

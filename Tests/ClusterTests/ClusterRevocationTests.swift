@@ -6,7 +6,7 @@ import RoostTestSupport
 import Testing
 
 extension RealClusterTests {
-    /// Users and tokens that are shut out on one node are on all of them.
+    /// Users and tokens shut out on one node are shut out on all.
     @Suite struct ClusterRevocationTests {
         private static func code(of socket: RawSocket) async throws -> UInt16 {
             while true {
@@ -19,7 +19,7 @@ extension RealClusterTests {
         }
 
         @Test(
-            "a deactivated user is refused on every node at once, and their sockets closed within seconds, without a bus too",
+            "a deactivated user is refused on every node immediately, and their sockets are closed within seconds, without a bus too",
             arguments: [true, false])
         func deactivation(hasBus: Bool) async throws {
             try await TestCluster.run(3) { cluster in
@@ -36,7 +36,7 @@ extension RealClusterTests {
                 let started = ContinuousClock.now
                 try await admin.call(DeactivateUser(user: "bob"))
                 try await admin.call(RevokeUserTokens(user: "cat"))
-                // The other nodes don't know yet: each operation's transaction asks.
+                // The other nodes don't know yet: each operation's transaction checks.
                 for server in cluster.servers.dropFirst() {
                     #expect(try await server.request("GET", "/v1/me", token: token).code == "user_deactivated")
                     let send = #"{"clientId":"\#(server.port)","text":"x"}"#
@@ -46,14 +46,14 @@ extension RealClusterTests {
                 for (socket, code) in sockets { #expect(try await Self.code(of: socket) == code.rawValue) }
                 let took = ContinuousClock.now - started
                 print("revocation to closed sockets, three nodes, bus \(hasBus): \(took)")
-                // The promise is a second; a machine that is busy with other tests is given much more. By themselves sockets would stay.
+                // The promise is a second; a machine busy with other tests is given much more. Otherwise sockets would stay open.
                 #expect(took < .seconds(20))
                 #expect(try await stays.call(GetMe()).userId == "ann")
                 await admin.close()
             }
         }
 
-        @Test("an idle node closes the sockets of a token that another revoked within seconds")
+        @Test("an idle node closes within seconds the sockets of a token that another node revoked")
         func idle() async throws {
             try await TestCluster.run(2) { cluster in
                 let admin = try await cluster.servers[0].socket("root", role: .admin)
@@ -68,7 +68,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("signing a device out closes its sockets on another node, which is idle, and not those that it opens after that")
+        @Test("signing a device out closes its sockets on another, idle node, but not those that it opens later")
         func devices() async throws {
             try await TestCluster.run(2) { cluster in
                 let device = DeviceDescription(deviceId: "phone")
@@ -100,14 +100,14 @@ extension RealClusterTests {
             let admin = try await nodes.socket("root", role: .admin, at: 0)
             let bob = try await nodes.socket("bob", at: 1)
             try await ann.call(CreateChannel(channel: "general", users: ["bob"]))
-            // His node can begin to follow the channel only while it has its database: with a first message he has, it does.
+            // His node can begin to follow the channel only while it has its database: once he has a first message, it does.
             let first = try await ann.send("general", "first")
             #expect(try await bob.messages(1, of: "general") == [first])
             let way = nodes.ways[1].databaseProxy
             way.setMode(.refuse)
             way.cutAll()
             try await admin.call(DeactivateUser(user: "bob"))
-            // What the bus brings still reaches him.
+            // Messages from the bus still reach him.
             let message = try await ann.send("general", "hello")
             #expect(try await bob.messages(1, of: "general") == [message])
             await #expect(throws: RoostError.self) { try await bob.send("general", "stored?") }
@@ -118,7 +118,7 @@ extension RealClusterTests {
             await nats.stop()
         }
 
-        @Test("of operations on three nodes and a deactivation that race, none is stored after it")
+        @Test("of operations on three nodes that race with a deactivation, none is stored after it")
         func race() async throws {
             try await TestCluster.run(3) { cluster in
                 try await cluster.makeChannel("general", owner: "ann", members: ["bob"])

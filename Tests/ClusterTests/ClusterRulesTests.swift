@@ -3,10 +3,10 @@ import Testing
 
 @testable import RoostServer
 
-/// What nodes tell one another of changed types and roles.
+/// Notices between nodes about changed types and roles.
 @Suite("Rules over nodes")
 struct ClusterRulesTests {
-    @Test("ST-05 R17 a node through which rules changed says so again each time that its bus is back, and any other doesn't")
+    @Test("ST-05 R17 only a node through which rules changed says so again each time that its bus is back")
     func saidAgain() {
         let count = Mutex(0)
         let presence = ClusterPresence(node: NodeID("a"), board: PresenceBoard()) { topic, message in
@@ -15,11 +15,11 @@ struct ClusterRulesTests {
         }
         presence.returned()
         #expect(count.withLock { $0 } == 0)
-        // A bus that fails loses it.
+        // A failing bus loses the notice.
         presence.sayRulesChanged()
         presence.returned()
         #expect(count.withLock { $0 } == 2)
-        // The bus may have failed again before anybody heard it.
+        // The bus may have failed again before any node received it.
         presence.returned()
         #expect(count.withLock { $0 } == 3)
     }

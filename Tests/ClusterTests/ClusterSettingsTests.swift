@@ -10,11 +10,11 @@ import Testing
 @testable import RoostServer
 
 extension RealClusterTests {
-    /// What nodes must have alike: their keys, their settings and the time.
+    /// Things that must be alike on all nodes: keys, settings and the time.
     @Suite struct ClusterSettingsTests {
         private static let ring = "token-keys.json"
 
-        /// A data directory with the secret of another.
+        /// A data directory with another one's secret.
         private static func directory(besides other: URL) throws -> URL {
             let directory = TemporaryDirectory.make()
             try FileManager.default.createDirectory(
@@ -24,7 +24,7 @@ extension RealClusterTests {
             return directory
         }
 
-        /// Brings the key ring of one directory to another, as an operator does: whole or not at all.
+        /// Copies the key ring of one directory to another, as an operator does: entirely or not at all.
         private static func copyRing(from one: URL, to other: URL) throws {
             let part = other.appending(path: "part")
             try FileManager.default.copyItem(at: one.appending(path: ring), to: part)
@@ -49,7 +49,7 @@ extension RealClusterTests {
         }
 
         @Test(
-            "the secret is rotated over two nodes: at each step both take the tokens that clients have, on sockets that stay open"
+            "the secret is rotated over two nodes: at each step both accept the clients' tokens, on sockets that stay open"
         )
         func rotation() async throws {
             try await TestCluster.run(1) { cluster in
@@ -64,7 +64,7 @@ extension RealClusterTests {
 
                 let rings = [TokenKeyRing(directory: one.directory), TokenKeyRing(directory: second)]
                 let kid = try await rings[0].add(named: nil)
-                // Nobody signs with it yet: until both have it, both take what there is.
+                // Neither signs with it yet: until both have it, both accept existing tokens.
                 #expect(try await Self.token(of: one.directory).split(separator: ".")[0] == old.split(separator: ".")[0])
                 try Self.copyRing(from: one.directory, to: second)
                 for ring in rings { try await ring.use(kid) }
@@ -79,7 +79,7 @@ extension RealClusterTests {
                     await socket.close()
                 }
                 try await two.stop()
-                // And the second node starts again with what it has.
+                // The second node can restart with its own files.
                 let again = try await TestCluster.node(second, cluster.database, cluster.nats)
                 #expect(try await Self.statuses(again, [old, new]) == [401, 200])
                 try await again.stop()
@@ -87,7 +87,7 @@ extension RealClusterTests {
         }
 
         @Test(
-            "a node with another key by a name that the cluster knows doesn't start; a running one keeps its keys, as when they vanish"
+            "a node with a different key under a known name doesn't start; a running one keeps its keys, also if they vanish"
         )
         func conflicts() async throws {
             try await TestCluster.run(1) { cluster in
@@ -121,7 +121,7 @@ extension RealClusterTests {
                 }
                 #expect(try await Self.statuses(mended, [foreign, good]) == [401, 200])
 
-                // A retired secret isn't good again because the file that says so is gone.
+                // A retired secret doesn't become valid again because the file that says so is gone.
                 let old = try await TokenKeys(secret: SecretFile(directory: second).read()).sign(
                     .init(user: "ann", role: .user, expiresAt: Date(timeIntervalSinceNow: 600)))
                 try await TokenKeyRing(directory: second).remove(TokenKeyRing.tokenSecretName)
@@ -129,7 +129,7 @@ extension RealClusterTests {
                 try FileManager.default.removeItem(at: second.appending(path: Self.ring))
                 try await log.line(containing: "no longer exists")
                 #expect(try await Self.statuses(mended, [old, good]) == [401, 200])
-                // Nor because another file stands there, which was made without it.
+                // Nor because another file, made without it, has taken its place.
                 _ = try await TokenKeyRing(directory: second).add(named: "other")
                 try await log.line(containing: "doesn't say so")
                 #expect(try await Self.statuses(mended, [old, good]) == [401, 200])
@@ -138,7 +138,7 @@ extension RealClusterTests {
         }
 
         @Test(
-            "I3 a node that is set otherwise than the one before it says which settings differ, and one that is set alike says nothing"
+            "I3 a node with other settings than the previous one says which differ, and one with the same says nothing"
         )
         func settings() async throws {
             let url = try PostgreSQLServer.shared.makeDatabase()
@@ -178,14 +178,14 @@ extension RealClusterTests {
             for (words, change) in changes {
                 let found = try lines(change, keys)
                 #expect(found.count == 1 && found.allSatisfy { $0.contains(words) }, "\(words): \(found)")
-                // Back, which is a change too.
+                // Changing back is a change too.
                 #expect(try lines({ _ in }, keys).count == 1)
             }
             let found = try lines({ _ in }, others)
             #expect(found.count == 1 && found.allSatisfy { $0.contains("has token-secret.") && $0.contains("copy the files") })
         }
 
-        @Test("I3 a node whose own clock can't be right doesn't start, and one that differs from PostgreSQL's says by how much")
+        @Test("I3 a node with an impossible clock doesn't start, and one whose clock differs from PostgreSQL's says by how much")
         func clocks() async throws {
             let url = try PostgreSQLServer.shared.makeDatabase()
             defer { try? PostgreSQLServer.shared.giveBack(url) }
@@ -208,12 +208,12 @@ extension RealClusterTests {
             for milliseconds in [0, IDGenerator.times.lowerBound.milliseconds - 1, IDGenerator.times.upperBound.milliseconds + 1] {
                 let time = Timestamp(milliseconds: milliseconds)
                 #expect(throws: RoostServer.Unsupported.self) { try lines(at: time) }
-                // PostgreSQL's, by which messages are marked.
+                // PostgreSQL's clock, which gives messages their times.
                 #expect(throws: RoostServer.Unsupported.self) { try lines(at: now, OtherClock(database: database, time: time)) }
             }
         }
 
-        /// A database whose clock says what a test wants.
+        /// A database whose clock a test sets.
         private struct OtherClock: Database {
             let database: PostgreSQLDatabase
             let time: Timestamp

@@ -14,7 +14,7 @@ extension RealClusterTests {
             }
         }
 
-        /// Follows who watches, who is online besides ann, or both, in whichever order they are told, from signal to signal, until they are some. She is told
+        /// Follows who watches, who is online besides ann, or both, from signal to signal in any order, until they match. She is notified
         /// that she is online herself if a busy server says so only once she watches.
         private static func follow(
             _ kinds: Set<Signal.Kind>, _ socket: RawSocket, to wanted: Set<UserID>, from known: Set<UserID>
@@ -39,7 +39,7 @@ extension RealClusterTests {
                     sockets.append(socket)
                 }
                 let (ann, bob, cid) = (sockets[0], sockets[1], sockets[2])
-                // A signal passes by a node whose subscription isn't there yet. Each has sent its own before it answers who watches there.
+                // A signal misses a node whose subscription isn't made yet. Each has sent its own before it answers who watches there.
                 for socket in sockets {
                     try await eventually("three watchers") {
                         try await socket.call(ListWatchers(channel: "general")).watchers.count == 3
@@ -59,7 +59,7 @@ extension RealClusterTests {
                     let read = try await Self.next(.readUpdated, socket).read
                     #expect(read?.readers.map(\.userId) == ["bob"] && read?.readers.first?.readSeq == sent.seq)
                 }
-                // What has arrived on a device of another node.
+                // Delivery to a device on another node.
                 try await ann.call(UpdateChannel(channel: "general", policy: PolicyChanges(deliveryEvents: true)))
                 let next = try await ann.send("general", "2")
                 try await cid.call(MarkDelivered(channel: "general", seq: next.seq))
@@ -76,7 +76,7 @@ extension RealClusterTests {
                     while heard.count < 5 { heard.append(try await Self.next(.custom, socket).custom?.metadata) }
                     #expect(heard == (1...5).map { ["number": .integer($0)] })
                 }
-                // None comes a second time.
+                // None arrives a second time.
                 for socket in sockets {
                     _ = try await socket.call(GetMe())
                     #expect(await socket.signals.allSatisfy { $0.kind != .custom })
@@ -85,7 +85,7 @@ extension RealClusterTests {
         }
 
         @Test(
-            "R26 ST-08 whoever sends what they have typed, over a node where nobody of the channel is connected, doesn't type any more"
+            "R26 ST-08 a user who sends their text through a node without connections of the channel stops typing"
         )
         func sentElsewhere() async throws {
             try await TestCluster.run(3) { cluster in
@@ -102,7 +102,7 @@ extension RealClusterTests {
                     body: #"{"clientId":"1","text":"what I typed"}"#)
                 #expect(sent.status == 200)
                 _ = try await ann.messages(1, of: "general")
-                // Whoever is told next isn't told of bob. That nobody types may be told before.
+                // The next users reported don't include bob. An empty list may precede it.
                 try await cid.call(StartTyping(channel: "general"))
                 var users: [UserID] = []
                 while users.isEmpty { users = try await Self.next(.typingChanged, ann).typing?.users ?? [] }
@@ -110,14 +110,14 @@ extension RealClusterTests {
             }
         }
 
-        @Test("R26 ST-08 whoever leaves doesn't type any more on any node")
+        @Test("R26 ST-08 a user who leaves stops typing on every node")
         func leaving() async throws {
             try await TestCluster.run(2) { cluster in
                 try await cluster.waitUntilAcquainted()
                 try await cluster.makeChannel("general", owner: "ann", members: ["bob"])
                 let (ann, bob) = (try await cluster.socket("ann", at: 0), try await cluster.socket("bob", at: 1))
                 for socket in [ann, bob] { try await socket.call(WatchChannel(channel: "general", limit: 0)) }
-                // By itself it would end ten seconds after it began. A busy machine may take as long, but not each time.
+                // Otherwise it would expire ten seconds after it began. A busy machine may take as long, but not each time.
                 var quickest = Duration.seconds(60)
                 for _ in 0..<5 where quickest > .seconds(5) {
                     try await bob.call(JoinChannel(channel: "general"))
@@ -133,7 +133,7 @@ extension RealClusterTests {
         }
 
         @Test(
-            "ST-09 ST-13 SB-63 X-37 whoever watches by a query, or unseen, is told who is there on other nodes, who comes and who goes"
+            "ST-09 ST-13 SB-63 X-37 users who watch by a query, or invisibly, learn who is on other nodes, who comes and who goes"
         )
         func watchedByQuery() async throws {
             try await TestCluster.run(2) { cluster in
@@ -156,7 +156,7 @@ extension RealClusterTests {
         }
 
         @Test(
-            "AM-45 X-37 D-38 SB-63 reading, marking as unread and being invisible hold on three nodes, whichever the user's devices are on"
+            "AM-45 X-37 D-38 SB-63 reading, marking as unread and being invisible apply on three nodes, wherever the user's devices are"
         )
         func readingAndPresence() async throws {
             try await TestCluster.run(3) { cluster in
@@ -173,7 +173,7 @@ extension RealClusterTests {
                 try await tablet.call(MarkUnread(channel: "general", seq: first.seq))
                 let marked = try #require(try await tablet.call(GetChannel(channel: "general")).membership)
                 #expect(marked.readSeq < first.seq)
-                // By its position: a node that has read it from the database doesn't say what it was.
+                // Recognised by its position: an event that a node has read from the database has no kind.
                 while try await phone.event(of: .user("bob")).seq < marked.userSeq {}
                 try await ann.send("general", "2")
                 _ = try await phone.event(of: .channel("general"))
@@ -188,7 +188,7 @@ extension RealClusterTests {
         }
 
         @Test(
-            "AM-45 I9 whoever leaves, joins again and reads goes on reading, where the node learns late that they left on another")
+            "AM-45 I9 a user who leaves, rejoins and reads keeps reading, even if the node learns late that they left on another")
         func readingAfterJoiningAgain() async throws {
             try await TestCluster.run(2) { cluster in
                 try await cluster.waitUntilAcquainted()
@@ -196,7 +196,7 @@ extension RealClusterTests {
                 let ann = try await cluster.socket("ann", at: 1)
                 let (tablet, phone) = (try await cluster.socket("bob", at: 0), try await cluster.socket("bob", at: 1))
                 try await phone.call(StartReading(channel: "general"))
-                // The phone's node reads from the database what happens on the other one, a moment later.
+                // The phone's node reads the other one's changes from the database, a moment later.
                 await cluster.nats.killNow()
                 try await tablet.call(LeaveChannel(channel: "general"))
                 try await tablet.call(JoinChannel(channel: "general"))
@@ -207,7 +207,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("SB-61 SB-62 a new name that is written on one node is told on all, where the user is seen, and nowhere else")
+        @Test("SB-61 SB-62 a new name written on one node is sent on all, where the user is seen, and nowhere else")
         func names() async throws {
             try await TestCluster.run(3) { cluster in
                 try await cluster.waitUntilAcquainted()
@@ -235,7 +235,7 @@ extension RealClusterTests {
         }
 
         @Test(
-            "AM-46 SB-63 I13 a killed node ends who reads and who is online there: what came before is read, what comes after isn't"
+            "AM-46 SB-63 I13 killing a node ends reading and presence there: earlier messages are read, later ones aren't"
         )
         func killedNode() async throws {
             let nats = try await NATSServer.start()
@@ -246,7 +246,7 @@ extension RealClusterTests {
                 let tablet = try await nodes.socket("bob", at: 2)
                 try await ann.call(CreateChannel(channel: "general", users: ["bob", "cid"]))
                 try await ann.call(WatchChannel(channel: "general", limit: 0))
-                // Whoever goes before ann's node has heard of them is told by nobody.
+                // A user who goes before ann's node has heard of them isn't reported.
                 try await eventually("bob and cid on the other nodes") {
                     try await ann.call(WatchChannel(channel: "general", limit: 0)).online == 3
                 }
@@ -269,7 +269,7 @@ extension RealClusterTests {
             await nats.stop()
         }
 
-        @Test("ST-13 ST-16 I13 watchers of all nodes are told who comes and goes on any, also when a node is killed")
+        @Test("ST-13 ST-16 I13 watchers on all nodes are notified who comes and goes on any, also when a node is killed")
         func watchers() async throws {
             let nats = try await NATSServer.start()
             let nodes = try await NodeProcesses.start(3, on: .shared, nats)

@@ -9,7 +9,7 @@ import Testing
 extension RealClusterTests {
     /// Starts of a node when something is missing or wrong.
     @Suite struct ClusterStartTests {
-        @Test("I3 nodes that start before the bus serve, and use it when it comes")
+        @Test("I3 nodes that start before the bus serve, and use it once it starts")
         func busComesLater() async throws {
             let nats = try await NATSServer.reserve()
             let directory = TemporaryDirectory.make()
@@ -27,7 +27,7 @@ extension RealClusterTests {
                 try await eventually("the bus is there") { try await server.metric("roost_cluster_bus_connected") == 1 }
                 try await eventually("the nodes hear of one another") { try await server.metric("roost_cluster_nodes") == 2 }
             }
-            // A comparison with the database that is quicker than the bus finds a gap where there is none. It isn't so with every message;
+            // A comparison with the database that is quicker than the bus finds a false gap. That isn't so with every message;
             // without the bus it would be.
             var (readsGaps, number) = (true, 0)
             while readsGaps, number < 20 {
@@ -70,7 +70,7 @@ extension RealClusterTests {
                     let path = directory.appending(path: "token-secret").path
                     #expect(refusal?.description.contains("Copy the file token-secret") == true)
                     #expect(refusal?.description.contains(path) == true)
-                    // And nothing was made that would hide the fault the next time.
+                    // Nothing was made that would hide the fault the next time.
                     #expect(FileManager.default.fileExists(atPath: path) == hasOwn)
                     try? FileManager.default.removeItem(at: directory)
                 }

@@ -4,7 +4,7 @@ import RoostTestSupport
 import Testing
 
 extension RealClusterTests {
-    /// What somebody sees who looks at a node with the system's tools, and what one channel of a node leaves to others.
+    /// A node's threads as shown by the system's tools, and the capacity that one channel of a node leaves to others.
     @Suite struct ClusterThreadTests {
         @Test("the threads of a cluster's node have names that top, ps and perf show")
         func names() async throws {
@@ -16,7 +16,7 @@ extension RealClusterTests {
                     "roost-relay", "roost-repair", "roost-nats",
                 ])
             var missing = expected
-            // A thread takes its name once it runs.
+            // A thread gets its name once it runs.
             try? await eventually("all threads") {
                 missing = expected.subtracting(try nodes.threadNames(of: 0))
                 return missing.isEmpty
@@ -26,7 +26,7 @@ extension RealClusterTests {
             await nats.stop()
         }
 
-        @Test("I18 who sends in a quiet channel waits for four batches of a hot one at most, in whichever lane")
+        @Test("I18 a sender in a quiet channel waits for four batches of a hot one at most, in any lane")
         func quietBesideHot() async throws {
             try await TestCluster.run(1) { cluster in
                 let waits = try await HotChannel.waits(on: cluster.servers[0], quiet: ["quiet-1", "quiet-2", "quiet-3", "quiet-4"])

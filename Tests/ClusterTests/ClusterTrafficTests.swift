@@ -9,7 +9,7 @@ import Testing
 @testable import RoostServer
 
 extension RealClusterTests {
-    /// What goes over the bus: as much as the nodes need, however many sockets they have.
+    /// Traffic on the bus: as much as the nodes need, however many sockets they have.
     @Suite struct ClusterTrafficTests {
         private static let general: ChannelID = "general"
 
@@ -26,7 +26,7 @@ extension RealClusterTests {
                 let sent = 50
                 for number in 1...sent { try await ann.send(Self.general, "\(number)") }
                 for socket in sockets { _ = try await socket.messages(sent, of: Self.general) }
-                // What else went in were heartbeats, and each of them goes to both other nodes.
+                // The other packets were heartbeats, each of which goes to both other nodes.
                 var counts = (in: 0, out: 0)
                 try await eventually("one for each message, and not \(counts)") {
                     let now = try await cluster.nats.messageCounts()
@@ -54,7 +54,7 @@ extension RealClusterTests {
                     }
                 }
                 let before = try comparisons()
-                // In quiet times there is one a second: so many would take longer than the test waits.
+                // When idle there is one a second: this many would take longer than the test waits.
                 try await eventually("comparisons with the database") {
                     other.bus.publish(Array(hello), to: .nodes)
                     return try comparisons() - before > 100
@@ -72,7 +72,7 @@ extension RealClusterTests {
                     try await cluster.makeChannel(ChannelID("channel-\(number)"), owner: "ann", members: ["bob"])
                 }
                 let bob = try await cluster.socket("bob", at: 1)
-                // Two of each node's own, five channels, and bob's own stream; and some of the channels' creator.
+                // Two for each node itself, five channels, and bob's own stream; and some for the channels' creator.
                 #expect(try await cluster.nats.subscriptionCount() >= 2 * 2 + 5 + 1)
                 await bob.close()
                 let closed = ContinuousClock.now
@@ -81,7 +81,7 @@ extension RealClusterTests {
                 }
                 print("Cluster traffic: unsubscribed after \(ContinuousClock.now - closed).")
 
-                // And all is well when the channel is wanted again.
+                // It works when the channel is needed again.
                 let again = try await cluster.socket("bob", at: 1)
                 let ann = try await cluster.socket("ann", at: 0)
                 let message = try await ann.send("channel-1", "again")

@@ -5,7 +5,7 @@ import Testing
 
 extension RealClusterTests {
     @Suite struct ClusterWatchTests {
-        @Test("ST-05 SB-05 a watch that would make a conversation which is there counts those who are online on other nodes too")
+        @Test("ST-05 SB-05 a watch that would make an existing conversation also counts users online on other nodes")
         func countsInExistingConversation() async throws {
             try await TestCluster.run(2) { cluster in
                 try await cluster.waitUntilAcquainted()
@@ -19,7 +19,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("ST-09 I3 I4 whoever watches by a query on one node while another node writes gets every message from there on, once")
+        @Test("ST-09 I3 I4 a client that watches by a query on one node while another node writes gets every later message once")
         func manyMessages() async throws {
             try await TestCluster.run(2) { cluster in
                 try await cluster.waitUntilAcquainted()

@@ -11,7 +11,7 @@ extension RealClusterTests {
         private static let sentCount = 60
 
         @Test(
-            "I1 I3 I4 the database is killed: calls are refused with a time, sockets stay, and all recovers by itself, signals too")
+            "I1 I3 I4 with the database killed, calls are refused with a time, sockets stay, and all recovers, signals too")
         func databaseGone() async throws {
             let postgres = try PostgreSQLServer()
             try await TestCluster.run(2, on: postgres) { cluster in
@@ -22,7 +22,7 @@ extension RealClusterTests {
                 try await cid.call(WatchChannel(channel: Self.general, limit: 0))
                 try await ann.send(Self.general, "before")
 
-                // In the middle of it the database ends: what isn't acknowledged is refused, and can be sent again.
+                // In the middle of it the database ends: unacknowledged messages are refused, and can be sent again.
                 let sends = (1...Self.sentCount).map {
                     SendMessage(channel: Self.general, clientId: ClientID("\($0)"), text: "text of \($0)")
                 }
@@ -44,7 +44,7 @@ extension RealClusterTests {
 
                 try postgres.startAgain()
                 try await expectReadiness(200, of: cluster)
-                // The same ids again, all of them: stored once, and what was acknowledged is where it was.
+                // All the same ids again: stored once, and acknowledged messages are where they were.
                 var stored: [Message] = []
                 for send in sends { stored.append(try await Self.patiently { try await ann.call(send) }) }
                 for (outcome, message) in zip(outcomes, stored) {
@@ -52,13 +52,13 @@ extension RealClusterTests {
                 }
                 let page = try await bob.call(ListMessages(channel: Self.general, limit: 100)).messages
                 #expect(page.dropFirst() == stored.sorted { $0.seq < $1.seq }[...])
-                // Whoever watches learns who has gone meanwhile.
+                // Watchers learn who has gone meanwhile.
                 while try await cid.nextSignal().presence?.offline != ["dan"] {}
-                // When that was couldn't be stored then.
+                // The time couldn't be stored then.
                 try await eventually("it to be known when dan was last online") {
                     try await cid.call(ListUserPresence(users: ["dan"])).users.first?.lastActiveAt != nil
                 }
-                // Both got each of them on the sockets that they had.
+                // Both received each of them on their existing sockets.
                 for socket in [ann, bob] {
                     #expect(try await socket.messages(page.count, of: Self.general).map(\.seq) == Array(2..<Int64(page.count) + 2))
                 }
@@ -66,7 +66,7 @@ extension RealClusterTests {
         }
 
         @Test(
-            "AM-45 I4 what a device has while its user reads is read in the end, though the database was gone when the device said so"
+            "AM-45 I4 messages on a reading user's device are eventually read, even if the database was down when the device confirmed"
         )
         func readMeanwhile() async throws {
             let postgres = try PostgreSQLServer()
@@ -80,7 +80,7 @@ extension RealClusterTests {
                 try await phone.waitForPing()
                 try postgres.killNow()
                 await phone.answerPingsAgain()
-                // It takes its turn behind the mark, which is refused likewise.
+                // It is queued after the mark, which is refused too.
                 try await expectRefused { try await phone.call(MarkRead(channel: Self.general, seq: sent.seq)) }
                 try postgres.startAgain()
                 try await expectReadiness(200, of: cluster)
@@ -88,7 +88,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("I23 /livez and /metrics answer at once while the database doesn't, however often they are asked")
+        @Test("I23 /livez and /metrics answer immediately while the database doesn't, however often they are requested")
         func silentDatabase() async throws {
             let postgres = try PostgreSQLServer.shared
             let database = try postgres.makeDatabase()
@@ -98,7 +98,7 @@ extension RealClusterTests {
                 try MetricsText(try await server.request("GET", "/metrics").body).value("roost_effects_dead") == 0
             }
             way.databaseProxy.setMode(.swallow)
-            // A read of the database would take at least the five seconds after which a connection counts as lost.
+            // A database read would take at least the five seconds after which a connection counts as lost.
             var slowest = Duration.zero
             for path in Array(repeating: ["/livez", "/metrics"], count: 20).joined() {
                 let started = ContinuousClock.now
@@ -116,7 +116,7 @@ extension RealClusterTests {
 
         private enum Outcome: Equatable {
             case stored(Message)
-            /// With a code and a time after which it may be tried again.
+            /// With a code and a time after which to retry.
             case refused
             case other
 
@@ -142,7 +142,7 @@ extension RealClusterTests {
             }
         }
 
-        /// Tries again as long as it is refused with a time.
+        /// Retries while it is refused with a time.
         private static func patiently<T>(_ call: () async throws -> T) async throws -> T {
             for _ in 0..<20 {
                 do {

@@ -9,9 +9,9 @@ import Testing
 @testable import RoostDatabase
 
 extension RealClusterTests {
-    /// A node that starts with a file of channel types while another node has a transaction under way.
+    /// A node that starts with a file of channel types during another node's transaction.
     @Suite struct DefinitionsLockTests {
-        /// Runs the body while another node has a transaction under way, and a function that ends it.
+        /// Runs the body during another node's transaction, with a function that ends it.
         private func whileAnotherWrites(
             _ body: (_ database: String, _ types: URL, _ end: @Sendable () -> Void) async throws -> Void
         )
@@ -27,7 +27,7 @@ extension RealClusterTests {
             let (begun, ended) = (MonotonicSemaphore(), MonotonicSemaphore())
             async let isWritten = onThread {
                 let write: Void? = try? other.write(lane: 0) { transaction in
-                    // It stands still for as long as the body takes.
+                    // It stays idle for as long as the body takes.
                     try transaction.perform("SET LOCAL idle_in_transaction_session_timeout = '2min'")
                     for statement in transaction.dialect.accessLock?.shared ?? [] { try transaction.perform(statement) }
                     _ = try transaction.execute("INSERT INTO settings (name, value) VALUES ('other', '')")
@@ -48,7 +48,7 @@ extension RealClusterTests {
             postgres.giveBack(url)
         }
 
-        /// The start of a node blocks one of the few threads that tests share, so that this one must not.
+        /// A node's start blocks its thread, which must not be one of the few that tests share.
         private func onThread(_ body: @escaping @Sendable () -> Bool) async -> Bool {
             await withCheckedContinuation { continuation in
                 Thread.detachNewThread { continuation.resume(returning: body()) }
@@ -56,7 +56,7 @@ extension RealClusterTests {
         }
 
         @Test(
-            "R03 I9 R23 the file waits for what another node has under way, for longer than one attempt, and the node starts then")
+            "R03 I9 R23 the file waits for another node's transaction, for longer than one attempt, and then the node starts")
         func waits() async throws {
             let postgres = try PostgreSQLServer.shared
             try await whileAnotherWrites { database, types, end in
@@ -91,7 +91,7 @@ extension RealClusterTests {
         }
 
         @Test(
-            "R03 a node whose file can't be stored for as long as --lock-timeout doesn't start, and names the file and the setting")
+            "R03 a node whose file can't be stored within --lock-timeout doesn't start, and names the file and the setting")
         func givesUp() async throws {
             try await whileAnotherWrites { database, types, end in
                 let failure = await #expect(throws: DatabaseFailure.self) {

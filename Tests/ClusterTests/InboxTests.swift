@@ -8,7 +8,7 @@ struct InboxTests {
     private let second = Duration.seconds(1)
 
     @Test(
-        "I18 what has no room is dropped, and one element stands for all of it",
+        "I18 elements beyond the limits are dropped, and one element stands for all of them",
         arguments: [(count: 2, sizeBytes: 1000), (100, 15)])
     func overflow(limits: (count: Int, sizeBytes: Int)) {
         let inbox = Inbox<String>(room: .init(count: limits.count, sizeBytes: limits.sizeBytes, overflow: "more"))
@@ -21,7 +21,7 @@ struct InboxTests {
         #expect(inbox.take(within: second) == nil)
     }
 
-    @Test("Without limits everything waits")
+    @Test("Without limits everything is queued")
     func noLimits() {
         let inbox = Inbox<Int>()
         for number in 0..<1000 { inbox.offer(number, sizeBytes: 1 << 40) }
@@ -29,7 +29,7 @@ struct InboxTests {
         #expect(inbox.take(within: .milliseconds(1)) == [])
     }
 
-    @Test("A wait ends with what is put, whoever puts it, and with nothing when its time is over and not before")
+    @Test("A wait ends with an element put by any thread, or with nothing at its time limit and not before")
     func waiting() async {
         let inbox = Inbox<Int>()
         let count = 4000
@@ -37,7 +37,7 @@ struct InboxTests {
             Thread.detachNewThread {
                 var taken: [Int] = []
                 let end = ContinuousClock.now + .seconds(60)
-                // Some of these waits are over as something is put.
+                // Some of these waits time out as an element is put.
                 while taken.count < count, ContinuousClock.now < end { taken += inbox.take(within: .microseconds(50)) ?? [] }
                 let started = ContinuousClock.now
                 let rest = inbox.take(within: .milliseconds(30))
@@ -50,7 +50,7 @@ struct InboxTests {
         }
         #expect(taken.sorted() == Array(0..<count))
         #expect(isEmptyInTime)
-        // One that nothing ends would take a minute, and fail here.
+        // A wait that nothing ends would take a minute, and fail here.
         let last = await withCheckedContinuation { continuation in
             Thread.detachNewThread { continuation.resume(returning: inbox.take(within: .seconds(60))) }
             inbox.put(-1)
@@ -58,7 +58,7 @@ struct InboxTests {
         #expect(last == [-1])
     }
 
-    @Test("A closed inbox ends a wait and a pause, each of them, and an open one with elements doesn't end a pause")
+    @Test("A closed inbox ends every wait and pause, and an open one with elements doesn't end a pause")
     func closing() async {
         let inbox = Inbox<Int>()
         inbox.put(1)

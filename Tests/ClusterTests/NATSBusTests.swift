@@ -7,9 +7,9 @@ import Testing
 
 @testable import RoostServer
 
-/// The bus against a real NATS server: what ``Bus`` promises, and that no more is needed.
+/// The bus against a real NATS server: the promises of ``Bus``, and that no more is needed.
 @Suite struct NATSBusTests {
-    @Test("I3 every kind of topic, and every kind of id, arrives at the other node with its bytes, and never at one's own")
+    @Test("I3 every kind of topic, and every kind of id, arrives at the other node with its bytes, and never at the sender")
     func deliversAllTopics() async throws {
         let server = try await NATSServer.start()
         let (ann, bob) = (try Peer(server.url), try Peer(server.url))
@@ -20,7 +20,7 @@ import Testing
         var topics = [BusTopic.nodes, .node(NodeID("n1")), .node(NodeID("n 2.*"))]
         topics += ids.flatMap { [.stream(.channel(ChannelID($0))), .stream(.user(UserID($0)))] }
         for topic in topics {
-            // Both, so that an echo would be seen.
+            // Both subscribe, so an echo would be seen.
             ann.bus.subscribe(to: topic)
             bob.bus.subscribe(to: topic)
         }
@@ -36,10 +36,10 @@ import Testing
         var received: [Received] = []
         for _ in topics { received.append(try await bob.message()) }
         #expect(received == expected)
-        // What ann would have heard of her own came before what bob says now.
+        // An echo of ann's own would have arrived before bob's message.
         bob.bus.publish([1], to: .nodes)
         #expect(try await ann.message() == Received(topic: .nodes, payload: [1]))
-        // A message is counted when it was handed over, and by then it may have arrived.
+        // A message is counted after it was passed on, when it may already have arrived.
         for (peer, expected) in [(ann, (Int64(topics.count), Int64(1))), (bob, (Int64(1), Int64(topics.count)))] {
             try await Polling.value {
                 peer.bus.statistics
@@ -83,7 +83,7 @@ import Testing
         await stop(server, ann, bob)
     }
 
-    @Test("I3 what is published after settling always arrives: 500 new topics, one after the other")
+    @Test("I3 messages published after settling always arrive: 500 new topics, one after the other")
     func settles() async throws {
         let server = try await NATSServer.start()
         let (ann, bob) = (try Peer(server.url), try Peer(server.url))
@@ -115,7 +115,7 @@ import Testing
         await stop(server, ann, bob)
     }
 
-    @Test("I3 I18 the server is killed and started again: both nodes hear of it, and all subscriptions hold")
+    @Test("I3 I18 when the server is killed and restarted, both nodes are notified, and all subscriptions remain")
     func survivesRestart() async throws {
         let server = try await NATSServer.start()
         let (ann, bob) = (try Peer(server.url), try Peer(server.url))
@@ -129,7 +129,7 @@ import Testing
             #expect(throws: BusFailure.self) { try bob.bus.settle() }
             bob.bus.subscribe(to: channel("during"))
             bob.bus.unsubscribe(from: channel("left"))
-            // Lost, and never given later.
+            // Lost, and never delivered later.
             ann.bus.publish([0], to: channel("before"))
 
             try await server.startAgain()
@@ -148,14 +148,14 @@ import Testing
         await stop(server, ann, bob)
     }
 
-    @Test("I18 a server that stands still is noticed, and found again when it goes on; publishing waits for nothing")
+    @Test("I18 a stalled server is noticed, and used again when it continues; publishing never waits")
     func noticesStandstill() async throws {
         let server = try await NATSServer.start()
         let (ann, bob) = (try Peer(server.url), try Peer(server.url))
         bob.bus.subscribe(to: channel("general"))
         try await bob.settle()
         server.freeze()
-        // More than sockets hold, so that the bus's thread stands in the middle of a write.
+        // More than sockets buffer, so the bus's thread blocks in the middle of a write.
         let payload = [UInt8](repeating: 0, count: 100_000)
         for _ in 0..<1_000 { ann.bus.publish(payload, to: channel("general")) }
         for peer in [ann, bob] { #expect(try await peer.change() == .disconnected) }
@@ -167,7 +167,7 @@ import Testing
         await stop(server, ann, bob)
     }
 
-    @Test("I18 a node starts before its server, and is told when it comes")
+    @Test("I18 a node starts before its server, and is notified when the server starts")
     func startsFirst() async throws {
         let server = try await NATSServer.reserve()
         let (ann, bob) = (try Peer(server.url), try Peer(server.url))
@@ -183,7 +183,7 @@ import Testing
         await stop(server, ann, bob)
     }
 
-    @Test("I18 a node starts though its server's port closes each connection at once, and is told when the server comes")
+    @Test("I18 a node starts even if its server's port closes each connection at once, and is notified when the server starts")
     func startsBehindClosingPort() async throws {
         let server = try await NATSServer.start()
         let proxy = try await TCPProxy.start(targets: [server.port])
@@ -201,7 +201,7 @@ import Testing
         await proxy.stop()
     }
 
-    @Test("I18 a server that refuses this node for a while doesn't lose it for ever")
+    @Test("I18 a server that refuses this node for a while doesn't lose it for good")
     func comesBackAfterRefusal() async throws {
         let server = try await NATSServer.start()
         let (ann, bob) = (try Peer(server.url), try Peer(server.url))
@@ -211,7 +211,7 @@ import Testing
         await server.killNow()
         #expect(try await bob.change() == .disconnected)
         try await server.startAgain(arguments: ["--user", "ann", "--pass", "other"])
-        // The library gives up at its second refusal; the bus goes on by itself, and logs why in vain.
+        // The library gives up at its second refusal; the bus keeps retrying, and logs why it fails.
         try await bob.log.line(containing: "NATS at 127.0.0.1:\(server.port): Authentication Violation")
         await server.killNow()
         try await server.startAgain()
@@ -224,7 +224,7 @@ import Testing
         await stop(server, ann, bob)
     }
 
-    @Test("I3 I18 a node that was refused hears that it has the bus again once all its subscriptions are there")
+    @Test("I3 I18 a refused node is notified that it has the bus again once all its subscriptions are made")
     func subscribesBeforeItTells() async throws {
         let server = try await NATSServer.start()
         let refusing = try await NATSServer.start(arguments: ["--user", "ann", "--pass", "other"])
@@ -237,7 +237,7 @@ import Testing
             case .received(let topic, _): received.put(topic)
             case .disconnected: break
             case .reconnected:
-                // Bob's own thread is here, and does nothing else meanwhile.
+                // This is bob's own thread, which does nothing else meanwhile.
                 guard let ann = try? Peer(url) else { return }
                 for topic in topics { ann.bus.publish([1], to: topic) }
                 ann.bus.stop()
@@ -262,7 +262,7 @@ import Testing
         await server.stop()
     }
 
-    @Test("I3 I18 a node whose connection broke hears that it has the bus again once all its 20,000 subscriptions are there")
+    @Test("I3 I18 a node whose connection broke is notified that it has the bus again once all its 20,000 subscriptions are made")
     func subscribesBeforeItTellsOfABreak() async throws {
         let server = try await NATSServer.start()
         let proxy = try await TCPProxy.start(targets: [server.port])
@@ -274,7 +274,7 @@ import Testing
             switch event {
             case .received(let topic, _): arrived.withLock { _ = $0.insert(topic) }
             case .disconnected: break
-            // At this very moment, over a connection that is there already.
+            // At this very moment, over an existing connection.
             case .reconnected: for topic in topics { ann.bus.publish([1], to: topic) }
             }
         }
@@ -309,7 +309,7 @@ import Testing
         await stop(server, ann, bob)
     }
 
-    @Test("I18 what is larger than the server takes is dropped and logged, and the connection stays")
+    @Test("I18 a message too large for the server is dropped and logged, and the connection stays")
     func dropsOversize() async throws {
         let server = try await NATSServer.start()
         let (ann, bob) = (try Peer(server.url), try Peer(server.url))
@@ -322,7 +322,7 @@ import Testing
         #expect(try await bob.messages(2).map(\.payload.count) == [1_048_576, 0])
         try await ann.log.line(containing: "1048577 bytes is dropped: the server takes 1048576")
         #expect(ann.bus.isConnected)
-        // A message is counted when it was handed over, and by then it may have arrived.
+        // A message is counted after it was passed on, when it may already have arrived.
         try await Polling.value {
             ann.bus.statistics.messagesOut
         } until: {
@@ -331,7 +331,7 @@ import Testing
         await stop(server, ann, bob)
     }
 
-    @Test("I13 what was published before a bus is stopped still goes out: that the node goes, above all")
+    @Test("I13 messages published before a bus is stopped are still sent, above all the node's goodbye")
     func farewell() async throws {
         let server = try await NATSServer.start()
         let bob = try Peer(server.url)
@@ -346,7 +346,7 @@ import Testing
         await stop(server, bob)
     }
 
-    @Test("I18 a bus that is stopped in a storm of messages calls nobody any more; stopping twice is stopping once")
+    @Test("I18 a bus stopped in a storm of messages calls no handler afterwards; stopping twice is stopping once")
     func stopsInStorm() async throws {
         let server = try await NATSServer.start()
         let ann = try Peer(server.url)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RoostServer
 
-/// What travels between nodes.
+/// The packets sent between nodes.
 @Suite("Packets")
 struct PacketTests {
     private let items = [
@@ -22,14 +22,14 @@ struct PacketTests {
             json: Array("{}".utf8)),
     ]
 
-    @Test("I3 I10 items come out as they went in, a packet for each stream, in their order")
+    @Test("I3 I10 items are decoded as they were encoded, a packet for each stream, in order")
     func roundTrip() {
         let packets = Packet.encode(items)
         #expect(packets.map(\.stream) == [items[0].stream, items[1].stream])
         #expect(packets.map { Packet.decode($0.bytes, of: $0.stream) } == [[items[0], items[2]], [items[1]]])
     }
 
-    @Test("I3 a long batch goes in several packets, and nothing of it is missing")
+    @Test("I3 a long batch is sent in several packets, and nothing of it is missing")
     func chunks() {
         let big = (1...20).map { number in
             StreamItem(stream: .channel("c"), after: Seq(number - 1), seq: Seq(number), json: [UInt8](repeating: 65, count: 60_000))
@@ -52,7 +52,7 @@ struct PacketTests {
         }
     }
 
-    @Test("I21 a packet with a position that no stream can have is nothing", arguments: [-1, Limits.seqMax + 1, .max] as [Seq])
+    @Test("I21 a packet with a position impossible in a stream is ignored", arguments: [-1, Limits.seqMax + 1, .max] as [Seq])
     func positions(seq: Seq) {
         let stream = StreamID.channel("c")
         func isTaken(_ item: StreamItem) -> Bool { Packet.decode(Packet.encode([item])[0].bytes, of: stream) != nil }
@@ -66,7 +66,7 @@ struct PacketTests {
         #expect(!isTaken(StreamItem(stream: stream, after: 0, seq: 1, oldestMessage: seq, json: [])))
     }
 
-    @Test("I21 what isn't a packet is nothing: cut, longer, of another version, on another stream, or random")
+    @Test("I21 an invalid packet is ignored: truncated, longer, of another version, on another stream, or random")
     func damaged() throws {
         let packet = try #require(Packet.encode(items).first)
         for end in 0..<packet.bytes.count { #expect(Packet.decode(Array(packet.bytes.prefix(end)), of: packet.stream) == nil) }
@@ -79,7 +79,7 @@ struct PacketTests {
             for _ in 0..<random.number(1...6) {
                 bytes[random.number(0...bytes.count - 1)] = UInt8.random(in: .min ... .max, using: &random)
             }
-            // Whatever it is taken for, it is taken without harm.
+            // However it is decoded, it does no harm.
             _ = Packet.decode(bytes, of: packet.stream)
         }
     }

@@ -3,7 +3,7 @@ import Synchronization
 
 @testable import RoostServer
 
-/// Presence on two nodes that hear one another, on a clock of its own and a bus that delivers at once.
+/// Presence on two nodes that hear one another, on a test clock and a bus that delivers immediately.
 final class PresencePair: Sendable {
     let boards = [PresenceBoard(), PresenceBoard()]
     private let members = Mutex<[ClusterPresence]>([])
@@ -41,7 +41,7 @@ final class PresencePair: Sendable {
 
     private let now = Mutex<Int64>(10_000)
 
-    /// Lets time pass in steps, and tells whether a node was found lost by one of the others.
+    /// Lets time pass in steps, and returns whether one node found the other lost.
     @discardableResult
     func pass(_ milliseconds: Int64, ticking: [Int] = [0, 1]) -> Bool {
         var hasLost = false

@@ -2,10 +2,10 @@ import NIOCore
 import NIOPosix
 import RoostTestSupport
 
-/// A server that greets with its name and echoes: what stands behind a proxy in tests.
+/// A server that greets with its name and echoes: the target of a proxy in tests.
 final class Target: Sendable {
     let port: Int
-    /// Told for each connection that ended.
+    /// Notified of each connection that ended.
     let ended: Mailbox<Void>
     private let listener: any Channel
 
@@ -70,7 +70,7 @@ final class Target: Sendable {
     }
 }
 
-/// A client that reads lines, and can end its own direction alone.
+/// A client that reads lines, and can end only its own direction.
 final class ClientSocket: Sendable {
     private let channel: any Channel
     private let pieces: Mailbox<String>
@@ -97,7 +97,7 @@ final class ClientSocket: Sendable {
 
     func receive() async -> String? { await pieces.next() }
 
-    /// The next line; nil when the connection ends before one. A line of these tests comes in one piece, and alone.
+    /// The next line; nil if the connection ends first. In these tests each line arrives in one piece, and alone.
     func line() async -> String? { await receive().map { String($0.prefix { $0 != "\n" }) } }
 
     private final class Receiver: ChannelInboundHandler {

@@ -8,15 +8,15 @@ import Testing
 
 @testable import RoostServer
 
-/// The bus over TLS. Whoever is between a node and NATS can answer with a certificate of their own, and must not get the password.
+/// The bus over TLS. An attacker between a node and NATS, who answers with their own certificate, must not get the password.
 @Suite struct SecureBusTests {
     private struct Finding: Decodable {
         let check: String
         let found: String
     }
 
-    /// What `roost doctor` finds of a bus, to which it connects as a node does. It is a program of its own, for libnats reads in the environment
-    /// what it is to trust.
+    /// The finding of `roost doctor` about a bus, to which it connects as a node does. It runs as a process, since libnats reads from the environment
+    /// which certificates it trusts.
     private func finding(of bus: String, trusting certificate: URL? = nil) async throws -> String? {
         let directory = TemporaryDirectory.make()
         let run = try await CommandRun.roost(
@@ -26,7 +26,7 @@ import Testing
     }
 
     @Test(
-        "a node connects to NATS if its certificate is trusted and for the host of the address, and not otherwise",
+        "a node connects to NATS only if its certificate is trusted and for the host of the address",
         arguments: TrustedServer.all)
     func certificates(trusted: TrustedServer) async throws {
         let directory = TemporaryDirectory.make()
@@ -38,7 +38,7 @@ import Testing
         func bus(_ host: String) -> String { "tls://ann:secret@\(address(host))" }
 
         #expect(try await finding(of: bus(trusted.host), trusting: certificate) == "it answers")
-        // The same server and the same trust, by the other host.
+        // The same server and the same trust, with the other host.
         let other = trusted.host == "localhost" ? "127.0.0.1" : "localhost"
         #expect(try await finding(of: bus(other), trusting: certificate) == "NATS at \(address(other)): SSL Error")
         for certificate in [stranger, nil] {
@@ -48,14 +48,14 @@ import Testing
         await server.stop()
     }
 
-    @Test("a node that is to use TLS doesn't use a server without it")
+    @Test("a node configured for TLS doesn't use a server without it")
     func withoutTLS() async throws {
         let server = try await NATSServer.start()
         #expect(try refusal(of: server.port) == "NATS at 127.0.0.1:\(server.port): Secure Connection not available")
         await server.stop()
     }
 
-    @Test("over TLS a node doesn't connect to servers that another one names: it names them before it has shown a certificate")
+    @Test("over TLS a node doesn't connect to servers named by another server, which names them before it has shown a certificate")
     func namedServers() async throws {
         let named = try await Impostor.start()
         let first = try await Impostor.start(naming: named.port)
@@ -75,14 +75,14 @@ import Testing
     }
 }
 
-/// A server that says it is one of NATS with TLS, and has no certificate.
+/// A server that claims to be NATS with TLS, and has no certificate.
 private struct Impostor {
     let isReached: Flag
     private let listener: any NIOCore.Channel
 
     var port: Int { listener.localAddress?.port ?? 0 }
 
-    /// - Parameter other: The port of another server, which it says is of its cluster.
+    /// - Parameter other: The port of another server, which it names as part of its cluster.
     static func start(naming other: Int? = nil) async throws -> Impostor {
         let isReached = Flag()
         let others = other.map { "\"127.0.0.1:\($0)\"" } ?? ""
@@ -99,7 +99,7 @@ private struct Impostor {
 
     func stop() async throws { try await listener.close() }
 
-    /// Greets as NATS does, and ends the connection when TLS is to begin.
+    /// Greets as NATS does, and ends the connection when TLS should begin.
     private final class Greeting: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
         typealias OutboundOut = ByteBuffer

@@ -7,7 +7,7 @@ import Testing
 
 /// PostgreSQL over TLS: `sslmode=verify-full` in the address of a cluster's database.
 @Suite struct SecureDatabaseTests {
-    @Test("a node connects to PostgreSQL if its certificate is trusted and for the host of the address, and not otherwise")
+    @Test("a node connects to PostgreSQL only if its certificate is trusted and for the host of the address")
     func certificates() throws {
         let directory = TemporaryDirectory.make()
         let trusted = try TestCertificate.localhost.write(to: directory).certificate
@@ -27,14 +27,14 @@ import Testing
         }
 
         #expect(try refusal(of: "localhost", trusting: trusted) == nil)
-        // The same server and the same trust, by the other host.
+        // The same server and the same trust, with the other host.
         #expect(try refusal(of: "127.0.0.1", trusting: trusted)?.contains("does not match host name") == true)
         #expect(try refusal(of: "localhost", trusting: stranger)?.contains("certificate verify failed") == true)
         #expect(try refusal(of: "localhost", trusting: nil)?.contains("root certificate") == true)
         try server.stop()
     }
 
-    @Test("a node that is to use TLS doesn't use a database without it")
+    @Test("a node configured for TLS doesn't use a database without it")
     func withoutTLS() throws {
         let port = try PostgreSQLServer.shared.port
         let failure = #expect(throws: DatabaseFailure.self) {

@@ -5,7 +5,7 @@ import Testing
 
 /// The network that the cluster's tests break, and the load balancer in front of their nodes.
 @Suite struct TCPProxyTests {
-    @Test("The proxy carries both ways, passes on the end of one direction, and keeps what comes after it")
+    @Test("The proxy forwards both directions, passes on the end of one, and keeps bytes that arrive after it")
     func carries() async throws {
         let target = try await Target.start(name: "a")
         let proxy = try await TCPProxy.start(targets: [target.port])
@@ -21,7 +21,7 @@ import Testing
         await target.stop()
     }
 
-    @Test("Connections go to the targets in turn, past those that refuse; nowhere when all do")
+    @Test("Connections go to the targets in turn, skipping those that refuse; nowhere if all do")
     func balances() async throws {
         let targets = [try await Target.start(name: "a"), try await Target.start(name: "b"), try await Target.start(name: "c")]
         let proxy = try await TCPProxy.start(targets: targets.map(\.port))
@@ -36,7 +36,7 @@ import Testing
         await proxy.stop()
     }
 
-    @Test("An order by lot is the same for the same seed")
+    @Test("A random order is the same for the same seed")
     func drawsBySeed() async throws {
         let targets = [try await Target.start(name: "a"), try await Target.start(name: "b"), try await Target.start(name: "c")]
         var drawn: [[String?]] = []
@@ -50,7 +50,7 @@ import Testing
         for target in targets { await target.stop() }
     }
 
-    @Test("Cut connections end on both sides; refused ones end at once while others stand; swallowed ones hear nothing")
+    @Test("Cut connections end on both sides; refused ones end at once while others stay; swallowed ones receive nothing")
     func fails() async throws {
         let target = try await Target.start(name: "a")
         let proxy = try await TCPProxy.start(targets: [target.port])
@@ -71,7 +71,7 @@ import Testing
         #expect(await other.line() == "a")
         proxy.setMode(.swallow)
         try await other.send("lost\n")
-        // The new connection is taken, though nothing answers; both end with the mode, and what was sent never arrived.
+        // The new connection is accepted, though nothing answers; both end with the mode, and the sent bytes never arrive.
         let taken = try await ClientSocket.connect(port: proxy.port)
         try await taken.send("lost too\n")
         try await eventually("both connections") { proxy.connectionCount == 2 }
@@ -83,14 +83,14 @@ import Testing
         await target.stop()
     }
 
-    @Test("A receiver that doesn't read holds back the sender, and gets every byte in the end")
+    @Test("A receiver that doesn't read holds back the sender, and eventually gets every byte")
     func holdsBack() async throws {
         let target = try await Target.start(name: "a")
         let proxy = try await TCPProxy.start(targets: [target.port])
         let client = try await ClientSocket.connect(port: proxy.port)
         #expect(await client.line() == "a")
         try await client.setReading(false)
-        // The target echoes what it reads only while it can write: the whole way stands still, and the sending isn't done.
+        // The target echoes only while it can write: the whole path stalls, and sending doesn't finish.
         let sent = (0..<20_000).map { "\($0) \(String(repeating: "x", count: 1_000))\n" }.joined()
         let sending = Task { try await client.send(sent) }
         try await client.setReading(true)
@@ -104,7 +104,7 @@ import Testing
         await target.stop()
     }
 
-    /// The names with which the targets of so many connections greet; nil for a connection that ends at once.
+    /// The names with which the targets of this many connections greet; nil for a connection that ends at once.
     private func names(of count: Int, through proxy: TCPProxy) async throws -> [String?] {
         var names: [String?] = []
         for _ in 0..<count {

@@ -2,7 +2,7 @@
 import RoostAPI
 import RoostTestSupport
 
-/// Holds what the clients know against what is stored, after all has come to rest.
+/// Compares the clients' states with the stored state once everything is quiet.
 struct ChaosCheck {
     private(set) var problems: [String] = []
     private(set) var ackedCount = 0

@@ -40,7 +40,7 @@ extension ChaosClient {
             guard let message = mine.popLast() else { return }
             post(DeleteMessage(channel: message.channelId, message: message.messageId), as: .change, in: message.channelId)
         default:
-            // One message, or several in one breath, by both names of the channel in turn.
+            // One message, or several at once, by both names of the channel in turn.
             for number in 0..<(lot > 85 ? 4 : 1) {
                 lastNumber += 1
                 let name = number % 2 == 0 ? channel : ChannelID("community:\(channel)")

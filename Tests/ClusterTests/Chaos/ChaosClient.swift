@@ -6,7 +6,7 @@ import RoostTestSupport
 /// A client of the kill test: it connects to any node, follows the protocol strictly, does random things, and repeats sends that weren't
 /// acknowledged before its connection broke.
 actor ChaosClient {
-    /// A message on its way: it stays until it is acknowledged or refused for good.
+    /// An unacknowledged message: it stays until it is acknowledged or refused for good.
     struct Outgoing {
         let clientId: ClientID
         let channel: ChannelID
@@ -32,7 +32,7 @@ actor ChaosClient {
     private(set) var view: StrictView
     private(set) var acked: [ClientID: (channel: ChannelID, seq: Seq)] = [:]
     private(set) var connectCount = 0
-    /// Operations that may come from elsewhere in the protocol, but here only from a fault: codes and how often.
+    /// Refusals that are legal elsewhere in the protocol, but here only due to a fault: codes and how often.
     private(set) var refusals: [String: Int] = [:]
 
     var socket: RawSocket?
@@ -40,7 +40,7 @@ actor ChaosClient {
     private var held: [Event] = []
     var pending: [Outgoing] = []
     var underWay: [Int64: Call] = [:]
-    /// The calls of each channel whose replies are awaited, in their order.
+    /// The calls of each channel whose replies are awaited, in order.
     private var order: [ChannelID: [Int64]] = [:]
     private var lastCall: Int64 = 0
     var turning: Set<ChannelID> = []
@@ -53,9 +53,9 @@ actor ChaosClient {
     private let decoder = JSONDecoder()
 
     static let underWayMax = 8
-    /// Longer than a node holds an operation of a client that is gone.
+    /// Longer than a node holds an operation of a disconnected client.
     private static let turnMax = Duration.seconds(30)
-    /// Longer than two pings are apart: a connection on which nothing comes for so long is dead.
+    /// Longer than the interval between two pings: a connection that is silent for this long is dead.
     private static let silenceMax = Duration.seconds(55)
 
     init(user: UserID, nodes: NodeProcesses, wanders: [ChannelID], seed: UInt64) async throws {
@@ -83,7 +83,7 @@ actor ChaosClient {
         }
     }
 
-    /// Begins nothing new, and goes on with what is under way.
+    /// Starts nothing new, and continues operations in progress.
     func rest() { isActing = false }
 
     func end() async {
@@ -91,7 +91,7 @@ actor ChaosClient {
         await socket?.close()
     }
 
-    /// Whether this client has nothing on its way.
+    /// Whether this client has nothing pending.
     var isResting: Bool { !isActing && isLive && pending.isEmpty && underWay.isEmpty }
 
     // MARK: One connection
@@ -164,8 +164,8 @@ actor ChaosClient {
         }
     }
 
-    /// The replies of one channel come in the order of its calls. A refusal for the moment may need no database, and then has no place among
-    /// them: a server that stops refuses at the door.
+    /// The replies of one channel arrive in the order of its calls. A temporary refusal may need no database, and then has no place among
+    /// them: a stopping server refuses immediately.
     private func checkOrder(of call: Int64, _ error: RoostError?) {
         guard let (channel, calls) = order.first(where: { $0.value.contains(call) }) else { return }
         if calls.first != call, error?.retryAfterMilliseconds == nil {
@@ -185,7 +185,7 @@ actor ChaosClient {
         switch call {
         case .resume:
             if let error {
-                // While the database is away nobody can resume: the client comes back.
+                // While the database is down no client can resume: this one retries.
                 if error.retryAfterMilliseconds == nil { view.fault(.refusal, "resume: \(error)") }
                 await socket?.close()
                 return
@@ -216,17 +216,17 @@ actor ChaosClient {
         }
     }
 
-    /// Whether a call to leave is under way: once it is done, the events before it may come to nobody as one with the leaving, of which the
-    /// own stream tells.
+    /// Whether a call to leave is in progress: once it is done, earlier events may be merged with the leaving, which only the user's
+    /// own stream reports.
     private func mayHaveLeft(_ channel: ChannelID) -> Bool {
         turning.contains(channel) || brokenTurns[channel].map { ContinuousClock.now - $0 < Self.turnMax } == true
     }
 
     // MARK: Out
 
-    /// A call whose connection breaks gets no reply: what it was for is taken up again on the next one.
+    /// A call whose connection breaks gets no reply: it is made again on the next one.
     ///
-    /// Doesn't wait: two tasks call here, and what each waited for could bring their calls to the wire in another order than they are noted in.
+    /// Doesn't wait: two tasks call this, and waiting could send their calls in another order than they are recorded in.
     func post(_ operation: some RoostAPI.Operation, as call: Call, in channel: ChannelID? = nil) {
         guard let socket, let frame = try? JSONWriter.bytes(of: CallFrame(call: lastCall + 1, with: operation)) else { return }
         lastCall += 1

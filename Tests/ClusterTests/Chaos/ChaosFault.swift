@@ -2,7 +2,7 @@
 import Foundation
 import RoostTestSupport
 
-/// What can go wrong with nodes, the bus, the database and the ways between them.
+/// Faults of nodes, the bus, the database and the connections between them.
 enum ChaosFault: String, CaseIterable, Sendable {
     case killNode, stopNode, freezeNode, slowNode, clockAhead, clockBehind
     case killBus, freezeBus, cutBus, loseSentToBus, loseReceivedFromBus
@@ -12,7 +12,7 @@ enum ChaosFault: String, CaseIterable, Sendable {
     private var isOfBus: Bool { [.killBus, .freezeBus, .cutBus, .loseSentToBus, .loseReceivedFromBus].contains(self) }
     private var isOfClock: Bool { [.clockAhead, .clockBehind].contains(self) }
 
-    /// Those that can happen here. Clocks are skewed by libfaketime, where it is installed.
+    /// The faults possible here. Clocks are skewed by libfaketime, if it is installed.
     static func possible(hasBus: Bool) -> [ChaosFault] {
         allCases.filter { ($0.isOfBus ? hasBus : true) && ($0.isOfClock ? fakeTime != nil : true) }
     }
@@ -21,13 +21,13 @@ enum ChaosFault: String, CaseIterable, Sendable {
         "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1", "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
     ].first { FileManager.default.fileExists(atPath: $0) }
 
-    /// The variables that put a process's clock off. None where libfaketime isn't installed.
+    /// The variables that offset a process's clock. None if libfaketime isn't installed.
     static func environment(clockOffBy offset: String) -> [String: String] {
         guard let fakeTime else { return [:] }
         return ["LD_PRELOAD": fakeTime, "FAKETIME": offset, "FAKETIME_DONT_FAKE_MONOTONIC": "1", "FAKETIME_NO_CACHE": "1"]
     }
 
-    /// Makes it happen, and undoes it after a moment.
+    /// Causes the fault, and undoes it after a moment.
     func happen(to nodes: NodeProcesses, at place: Int, _ random: inout SeededGenerator) async throws {
         let moment = Duration.milliseconds(random.number(200...1500))
         switch self {

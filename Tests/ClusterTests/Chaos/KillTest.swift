@@ -5,10 +5,10 @@ import RoostTestSupport
 import Testing
 
 extension RealClusterTests {
-    /// Three nodes to which one thing after another happens: nobody misses anything, gets anything twice or out of order, and no reply comes
+    /// Three nodes with one fault after another: no client misses anything, gets anything twice or out of order, and no reply arrives
     /// before its event or before an earlier one's.
     ///
-    /// `ROOST_CLUSTER_SECONDS` says for how long (240 for the figure that is promised), `ROOST_SEED` repeats the choices of a run. Where
+    /// `ROOST_CLUSTER_SECONDS` sets the duration (240 for the promised figure), `ROOST_SEED` repeats the choices of a run. If
     /// libfaketime is installed (`apt-get install faketime`), nodes have clocks that are off by two hours, too.
     @Suite struct KillTest {
         private static let seconds = Int(ProcessInfo.processInfo.environment["ROOST_CLUSTER_SECONDS"] ?? "")
@@ -16,7 +16,7 @@ extension RealClusterTests {
         /// Of the type `community`: half of the ids come before its name, and half after.
         private static let channels = (1...50).flatMap { [ChannelID("channel-\($0)"), ChannelID("zone-\($0)")] }
         private static let users = (1...36).map { UserID("user-\($0)") }
-        /// The last of the users join and leave besides.
+        /// The last of the users also join and leave.
         private static let wandererCount = 8
 
         @Test(
@@ -49,7 +49,7 @@ extension RealClusterTests {
             }
             try await withThrowingTaskGroup { [clients] group in
                 for client in clients { group.addTask { await client.run() } }
-                // Whatever fails, the clients end, or the group would wait for them.
+                // Whatever fails, the clients end, or the task group would wait for them.
                 let outcome: Result<Void, any Error>
                 do {
                     let counts = try await wreck(nodes, hasBus: hasBus, &random)
@@ -82,7 +82,7 @@ extension RealClusterTests {
             for socket in owners.values { await socket.close() }
         }
 
-        /// One fault after another, each kind once before any comes again: that is what this test is about, and nothing waits on its times.
+        /// One fault after another, each kind once before any is repeated. Nothing else depends on their times.
         private func wreck(_ nodes: NodeProcesses, hasBus: Bool, _ random: inout SeededGenerator) async throws -> [ChaosFault: Int]
         {
             let end = ContinuousClock.now + .seconds(Self.seconds ?? (hasBus ? 30 : 15))

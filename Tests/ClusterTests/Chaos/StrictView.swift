@@ -1,10 +1,10 @@
 #if Cluster
 import RoostAPI
 
-/// The state of a client that follows docs/protocol.md to the letter and forgives nothing.
+/// The state of a client that follows docs/protocol.md strictly and forgives nothing.
 ///
-/// It heals no hole: an event that leaves one is a fault, and so is one that comes out of order on its connection, a message that is shown
-/// twice, and anything of a channel that is newer than the own leaving.
+/// It repairs no gap: an event that leaves one is a fault, and so is one that arrives out of order on its connection, a message that is shown
+/// twice, and anything of a channel that is newer than the user's leaving.
 struct StrictView: Sendable {
     enum Fault: String, CaseIterable, Sendable {
         case hole, order, twice
@@ -17,7 +17,7 @@ struct StrictView: Sendable {
     /// A channel that the user is a member of.
     struct Held: Sendable {
         var position: Seq
-        /// Messages from here on are held, without a hole.
+        /// Messages from here on are held, without a gap.
         var windowStart: Seq
         var counters: ChannelCounters
         var membership: Membership
@@ -30,12 +30,12 @@ struct StrictView: Sendable {
     private(set) var channels: [ChannelID: Held] = [:]
     private(set) var faults: [(kind: Fault, text: String)] = []
     private(set) var eventCount = 0
-    /// Events that a node made from rows, in the place of lost ones.
+    /// Events that a node made from rows, in place of lost ones.
     private(set) var repairCount = 0
     private(set) var freshCount = 0
-    /// Where the user left, of channels that the user isn't a member of.
+    /// The seq of leaving, for channels that the user isn't a member of.
     private var left: [ChannelID: Seq] = [:]
-    /// The last seq of each stream that came on this connection.
+    /// The last seq of each stream received on this connection.
     private var received: [StreamID: Seq] = [:]
 
     init(user: UserID) { self.user = user }
@@ -48,7 +48,7 @@ struct StrictView: Sendable {
 
     // MARK: Events
 
-    /// What comes on the connection, whether it is applied now or held: its order can be judged at once.
+    /// Records an event of the connection, whether it is applied now or held: its order can be judged immediately.
     mutating func note(_ event: Event) {
         eventCount += 1
         if event.kind == .changes { repairCount += 1 }

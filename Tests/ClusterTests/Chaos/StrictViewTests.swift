@@ -2,7 +2,7 @@
 import RoostAPI
 import Testing
 
-/// The client of the kill test sees each fault that it is there to see.
+/// The kill test's client detects each fault that it exists to detect.
 @Suite struct StrictViewTests {
     private static let time = Timestamp(milliseconds: 0)
 
@@ -50,7 +50,7 @@ import Testing
         return view.faults.map(\.kind)
     }
 
-    @Test("I3 I4 I9 a hole, an event out of order, a message twice, and one after leaving: each is seen; what is right isn't")
+    @Test("I3 I4 I9 a gap, an event out of order, a message twice, and one after leaving are each detected; correct events aren't")
     func seesFaults() {
         #expect(faults(after: [message(6, clientId: "a"), message(7, clientId: "b")]) == [])
         #expect(faults(after: [message(8, clientId: "a", after: 5), message(9, clientId: "b", after: 7)]) == [])

@@ -5,7 +5,7 @@ import RoostServer
 import RoostTestSupport
 import Synchronization
 
-/// Several nodes, each in a process of its own, on one PostgreSQL and one NATS server: to be killed.
+/// Several nodes that can be killed, each in its own process, on one PostgreSQL and one NATS server.
 ///
 /// A client asks for ``livePort(by:)`` each time it connects, as a load balancer without sticky sessions would send it.
 final class NodeProcesses: Sendable {
@@ -14,17 +14,17 @@ final class NodeProcesses: Sendable {
     let database: String
     private let directory: URL
     private let keys: TokenKeys
-    /// The nodes by their places. None while one is away.
+    /// The nodes by their places. Nil while one is down.
     private let nodes: Mutex<[ServerProcess?]>
 
-    /// The ways of each node to the database and to the bus, where they can be cut. Empty for nodes that have none between.
+    /// Each node's connections to the database and to the bus, which can be cut. Empty for nodes connected directly.
     let ways: [NodeWays]
 
     /// Starts the nodes, one after the other: the first makes the secret that the others use.
     ///
     /// - Parameters:
     ///   - nats: Nil for nodes without a bus.
-    ///   - hasWays: Whether each node goes through ``ways``.
+    ///   - hasWays: Whether each node connects through ``ways``.
     static func start(
         _ count: Int, on postgres: PostgreSQLServer, _ nats: NATSServer?, hasWays: Bool = false
     ) async throws -> NodeProcesses {
@@ -60,7 +60,7 @@ final class NodeProcesses: Sendable {
 
     // MARK: Nodes
 
-    /// - Parameter bus: Another way to the bus, for a node that loses it alone.
+    /// - Parameter bus: Another address of the bus, for a node that loses only the bus.
     func startNode(_ place: Int, bus: String? = nil, environment: [String: String] = [:]) async throws {
         let arguments =
             ways.isEmpty ? Self.arguments(database, bus ?? nats.url) : Self.arguments(ways[place].database, ways[place].busURL)
@@ -86,7 +86,7 @@ final class NodeProcesses: Sendable {
         return try await node?.stop()
     }
 
-    /// SIGSTOP or SIGCONT. Clients go on being sent there, as a balancer does that hasn't noticed.
+    /// SIGSTOP or SIGCONT. Clients are still sent there, as by a balancer that hasn't noticed.
     func signal(_ number: Int32, to place: Int) { nodes.withLock { $0[place] }?.signal(number) }
 
     func port(of place: Int) throws -> Int {
@@ -103,7 +103,7 @@ final class NodeProcesses: Sendable {
         return ports.isEmpty ? nil : random.pick(ports)
     }
 
-    /// Kills the running nodes. PostgreSQL and NATS are ended where they were started.
+    /// Kills the running nodes. Whoever started PostgreSQL and NATS ends them.
     func end() async {
         for place in nodes.withLock({ $0.indices }) { try? await killNode(place) }
         for way in ways { await way.stop() }
@@ -113,7 +113,7 @@ final class NodeProcesses: Sendable {
     // MARK: Clients
 
     func token(_ user: UserID, role: AppRole = .user) async throws -> String {
-        // Issued long before now: a node whose clock is two hours behind takes it too.
+        // Issued long before now: a node whose clock is two hours behind accepts it too.
         try await keys.sign(
             .init(
                 user: user, role: role, expiresAt: Date(timeIntervalSinceNow: 86_400), issuedAt: Date(timeIntervalSinceNow: -14_400)
@@ -124,7 +124,7 @@ final class NodeProcesses: Sendable {
         try await .connect(port: try port(of: place), token: try await token(user, role: role))
     }
 
-    /// The same at a node that may still be making its connections to the database again.
+    /// The same at a node that may still be reconnecting to the database.
     func welcomedSocket(_ user: UserID, role: AppRole = .user, at place: Int) async throws -> RawSocket {
         var found: RawSocket?
         try await eventually("a welcome at node \(place)") {
@@ -139,7 +139,7 @@ final class NodeProcesses: Sendable {
     func rows(_ sql: String) throws -> [String] { try postgres.run(sql: [sql], in: database) }
 }
 
-/// One node's ways to the others, through proxies that can lose, cut and hold up.
+/// One node's connections to the others, through proxies that can lose, cut and delay traffic.
 final class NodeWays: Sendable {
     let databaseProxy: TCPProxy
     let busProxy: TCPProxy?

@@ -1,7 +1,7 @@
 #if Cluster
 import Testing
 
-/// Tests on real nodes, PostgreSQL and NATS: one after the other, for each takes all that the machine has.
+/// Tests on real nodes, PostgreSQL and NATS: one after the other, since each uses the whole machine.
 @Suite(.serialized) enum RealClusterTests {
     /// A statement that ends once another one waits for a lock of the same database, and after 20 seconds at the latest.
     static let waitForWaiter = """

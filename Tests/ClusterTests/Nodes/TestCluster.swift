@@ -14,7 +14,7 @@ final class TestCluster: Sendable {
     let servers: [TestServer]
     private let sockets = Mutex<[RawSocket]>([])
 
-    /// Runs a test with nodes, and ends them whatever becomes of it.
+    /// Runs a test with nodes, and ends them whatever its outcome.
     static func run(
         _ count: Int, on postgres: PostgreSQLServer? = nil, effects: EffectSettings? = nil, pushes: PushSender? = nil,
         options: AppOptions = AppOptions(), _ body: (TestCluster) async throws -> Void
@@ -48,7 +48,7 @@ final class TestCluster: Sendable {
         try await TestServer(directory: directory, options: options) {
             $0.database = database
             $0.bus = nats.url
-            // A node of a busy machine may take longer than one waits. What an answer without it has is shown by tests that have a clock of their own.
+            // On a busy machine a node may take longer than the timeout. Answers without a node are tested with the tests' own clock.
             $0.gatherTimeout = .seconds(10)
             $0.effects = effects ?? $0.effects
             $0.pushSender = pushes
@@ -98,7 +98,7 @@ extension TestServer {
 
     func status(_ path: String) async throws -> Int { try await request("GET", path).status }
 
-    /// An operation over HTTP that has no fields beside those of its path.
+    /// An operation over HTTP whose only fields are in its path.
     @discardableResult
     func post(_ path: String, as user: UserID) async throws -> Int {
         try await request("POST", path, token: try await token(user), headers: ["Content-Length: 0"]).status
@@ -106,7 +106,7 @@ extension TestServer {
 }
 
 extension RawSocket {
-    /// The next event of a stream; those of other streams are passed over.
+    /// The next event of a stream; those of other streams are skipped.
     func event(of stream: StreamID, within deadline: Duration = .seconds(20)) async throws -> Event {
         while true {
             let event = try await nextEvent(within: deadline)
@@ -121,7 +121,7 @@ extension RawSocket {
         return messages
     }
 
-    /// All that has come by now: a call's answer stands behind it.
+    /// All events sent by now: a call's answer follows them.
     func eventsSoFar() async throws -> [Event] {
         try await call(GetMe())
         return events

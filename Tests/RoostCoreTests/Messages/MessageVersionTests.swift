@@ -141,7 +141,7 @@ struct MessageVersionTests {
         #expect(try versions(sent, in: world).map(\.text) == ["one"])
     }
 
-    @Test("R24 the effect that deletes versions continues under one key, whichever lane requested it", arguments: [0, 7] as [Int64])
+    @Test("R24 deleting versions continues under one key, whichever lane requested it", arguments: [0, 7] as [Int64])
     func commonKey(lane: Int64) throws {
         // A single writer waits for no others.
         let asked = TestDatabase.Engine.chosen == .postgresql ? "\(lane)" : ""

@@ -56,7 +56,7 @@ struct PushTests {
         #expect(try Self.waiting(in: world).isEmpty)
     }
 
-    @Test("ST-07 MN-19 a channel's only member gets pushes for non-members' messages: a backend's, or a stranger's where all may send")
+    @Test("ST-07 MN-19 a channel's only member gets pushes for messages of non-members: a backend, or strangers who may send")
     func onlyMember() throws {
         let world = try Self.world()
         for user: UserID in ["dan", "eve"] { try world.user(user) }
