@@ -4,13 +4,13 @@ import RoostTestSupport
 @testable import Roost
 @testable import RoostClientModel
 
-/// The SDK's own `Sync` with a cache, fed with the bytes that a connection gets: what an app holds.
+/// The SDK's own `Sync` with a cache, fed with a connection's bytes: an app's state.
 ///
-/// It connects on request, and then asks by itself for what it needs.
+/// It connects on request, and then fetches what it needs by itself.
 struct Device {
     private var sync: Sync
     private(set) var store: MemoryStore
-    /// Frames that the server hasn't got yet.
+    /// Frames not yet delivered to the server.
     private var sent: [[UInt8]] = []
 
     init(user: UserID) {
@@ -30,7 +30,7 @@ struct Device {
 
     mutating func receive(_ frame: [UInt8]) { feed(.transport(sync.connection, .message(frame))) }
 
-    /// Shows users as they are known, and waits until the client asks about them.
+    /// Shows users as known, and waits until the client asks about them.
     mutating func show(_ users: Set<UserID>) {
         feed(.show(Dictionary(uniqueKeysWithValues: users.map { ($0, store.users[$0]?.version ?? 0) })))
         feed(.timer(.users))
@@ -85,7 +85,7 @@ extension Device {
         return view
     }
 
-    /// Facts of which the cache holds only a part.
+    /// Facts that the cache holds only in part.
     static func isPartOfCache(_ fact: String) -> Bool {
         fact.hasSuffix(": members") || fact.hasSuffix(": pending") || fact == "leaked"
     }

@@ -15,7 +15,7 @@ struct Line {
     private let token: VerifiedToken
     private let now: Timestamp
     private var session: SocketSession
-    /// Calls that aren't answered yet, in the order in which they came.
+    /// Unanswered calls, in order of arrival.
     private var calls: [SocketSession.Call] = []
     private var outgoing: [ByteBuffer] = []
 
@@ -33,7 +33,7 @@ struct Line {
 
     var hasCalls: Bool { !calls.isEmpty }
 
-    /// Authenticates a client that has no frames of its own, by its request's header.
+    /// Authenticates a client without frames by its request's header.
     mutating func authenticate() -> [ByteBuffer] {
         perform(session.authenticate("token"))
         return handOver()
@@ -88,7 +88,7 @@ struct Line {
         }
     }
 
-    /// The hub is told of the connection by the room, at this moment too.
+    /// The room adds the connection to the hub at the same moment.
     private mutating func welcome(_ token: VerifiedToken) {
         guard let caller = session.caller else { return }
         let welcome = Self.greeting.welcome(caller, connection, expiresAt: token.expiresAt, now: now)
@@ -110,7 +110,7 @@ struct Line {
 }
 
 extension CoreWorld {
-    /// Reads what a call asks for, and answers as a socket does.
+    /// Reads for a call, and answers as a socket does.
     fileprivate func reply(to call: SocketSession.Call, _ job: Job) throws -> [UInt8] {
         let settings = BatchSettings(access: try AccessGate(database), presence: PresenceBoard(), options: options)
         var reply: [UInt8]?
@@ -126,7 +126,7 @@ extension CoreWorld {
     }
 }
 
-/// A database on the clock of a test.
+/// A database with a test's clock.
 private struct OnClock: RoostDatabase.Database {
     let base: any RoostDatabase.Database
     let time: Timestamp

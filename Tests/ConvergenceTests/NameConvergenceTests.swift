@@ -6,11 +6,11 @@ import Testing
 @testable import Roost
 @testable import RoostClientModel
 
-/// Events name users by their ids, pages and resumes bring what is shown of them, and a client asks about those whom it shows.
+/// Events name users by their ids, pages and resumes bring their names and pictures, and a client asks about those it shows.
 @Suite("Convergence of names")
 struct NameConvergenceTests {
     @Test(
-        "SB-61 SB-62 names that are shown are those of a fresh fetch after each question, also of those who changed theirs during an absence",
+        "SB-61 SB-62 after each question the shown names are those of a fresh fetch, even of users renamed during an absence",
         arguments: Seeds.first(6))
     func names(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
@@ -58,7 +58,7 @@ struct NameConvergenceTests {
 
     private func device(in room: Room, _ seat: Int) throws -> Device { try #require(room.seats[seat].device) }
 
-    /// Holds that what a device shows of the senders is what they are called.
+    /// Checks that a device shows the senders' current names.
     private func isFresh(_ room: Room, _ seat: Int, _ world: CoreWorld) throws {
         let users = shown(in: room, seat).sorted()
         let fresh = try world.perform(GetUsers(users: users), as: "ann")

@@ -6,7 +6,7 @@ import Testing
 /// For every operation: the state before it, plus its events, is the state after it; and so is a stale state plus the changes.
 @Suite("Convergence of each operation")
 struct OperationConvergenceTests {
-    @Test("I5 every operation stands in the tables of this test")
+    @Test("I5 every operation is in this test's tables")
     func isComplete() {
         let names = Set(Operations.all.map { $0.name })
         #expect(names.symmetricDifference((RoomOperation.writes + RoomOperation.reads).map(\.name)) == [])
@@ -14,12 +14,12 @@ struct OperationConvergenceTests {
         #expect(Operations.all.filter { $0.isReadOnly && RoomOperation.writes.map(\.name).contains($0.name) }.isEmpty)
     }
 
-    /// How a client that missed the operation catches up, and how one that has nothing begins.
+    /// How a client that missed the operation catches up, and how a fresh one begins.
     private static let ways: [Room.CatchUp] = [.resume, .pages(1), .missedEvents(1), .missedEvents(100)]
     private static let beginnings: [Room.CatchUp] = [.resume, .pages(2)]
 
     @Test(
-        "I5 AM-12 SB-10 live events, and a stale state with the changes, both lead to what a fetch gives",
+        "I5 AM-12 SB-10 live events, and a stale state with the changes, both lead to the state of a fetch",
         arguments: RoomOperation.writes)
     func converges(case tried: RoomOperation) throws {
         let prepared = try PreparedRoom()

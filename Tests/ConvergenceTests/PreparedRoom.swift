@@ -2,15 +2,15 @@ import RoostAPI
 import RoostCore
 import RoostTestSupport
 
-/// A world in which something of every kind is there already, with clients in it.
+/// A world with something of every kind, and clients in it.
 ///
-/// - ann owns all channels. dan wants to be asked before an invitation makes him a member; eve is a stranger.
+/// - ann owns all channels. dan is asked before an invitation makes him a member; eve is a stranger.
 /// - `general` has four messages, two of ann's, one of bob's, and another of ann's that she has deleted; cid has read a part. New members of it are
 ///   announced. `other` is hidden by bob and archived by cid, and
-///   cid isn't in `left` any more.
+///   cid has left `left`.
 /// - cid has muted `general` for themselves.
 /// - bob has begun to write in `general`, `team`, `club` and `cold`.
-/// - Into `team`, a group whose members hear of invitations, and into `club`, where only the concerned do, dan is invited by bob. In `team` bob
+/// - bob has invited dan to `team`, a group whose members see invitations, and to `club`, where only the users concerned do. In `team` bob
 ///   is an operator and cid a scribe.
 /// - `pair` and `talk` are the channels of just ann and bob, `echo` is ephemeral, `cold` is frozen, silenced and rate-limited, `salon` has a type
 ///   of the operator's own, and in `news` only admins write.
@@ -90,7 +90,7 @@ struct PreparedRoom {
         try world.perform(HideChannel(channel: "other"), as: "bob")
         try world.perform(HideChannel(channel: "other", hidePreviousMessages: true, allowAutoUnhide: false), as: "cid")
         try world.perform(FreezeChannel(channel: "cold"), as: "ann")
-        // Nothing ends by itself while these tests run: that changes what a member may do without an event.
+        // Nothing expires while these tests run: that would change a member's permissions without an event.
         try world.perform(SilenceChannel(channel: "cold", seconds: 3600), as: "ann")
         try world.perform(SetRateLimit(channel: "cold", messages: 5, windowSeconds: 60, seconds: 3600), as: "ann")
     }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Convergence of random histories")
 struct RandomConvergenceTests {
-    @Test("I5 I7 clients that miss nothing are in the state of a fetch after every step", arguments: Seeds.first(6))
+    @Test("I5 I7 clients that miss nothing have the state of a fetch after every step", arguments: Seeds.first(6))
     func live(seed: UInt64) throws {
         let world = try CoreWorld()
         var history = try RandomHistory(seed: seed, in: world)
@@ -25,7 +25,7 @@ struct RandomConvergenceTests {
     }
 
     @Test(
-        "I5 clients that come and go at random are in the state of a fetch once they have caught up",
+        "I5 clients that connect and disconnect at random have the state of a fetch once they have caught up",
         arguments: Seeds.first(8), [Room.CatchUp.resume, .pages(1), .pages(2), .pages(7), .missedEvents(1), .missedEvents(3)])
     func cuts(seed: UInt64, way: Room.CatchUp) throws {
         let world = try CoreWorld()
@@ -59,7 +59,7 @@ struct RandomConvergenceTests {
     }
 
     @Test(
-        "I5 what happens while a client catches up is neither missed nor counted twice", arguments: Seeds.first(8),
+        "I5 changes while a client catches up are neither missed nor counted twice", arguments: Seeds.first(8),
         [Room.CatchUp.resume, .pages(3)])
     func meanwhile(seed: UInt64, way: Room.CatchUp) throws {
         let world = try CoreWorld()
@@ -89,7 +89,7 @@ struct RandomConvergenceTests {
     }
 
     @Test(
-        "I5 between two streams there is no order: events of one may be late", arguments: Seeds.first(8), Room.Late.allCases)
+        "I5 two streams have no common order: events of one may be late", arguments: Seeds.first(8), Room.Late.allCases)
     func late(seed: UInt64, late: Room.Late) throws {
         let world = try CoreWorld()
         var history = try RandomHistory(seed: seed, in: world)
@@ -115,7 +115,7 @@ struct RandomConvergenceTests {
         }
     }
 
-    @Test("I5 an event that got lost is noticed by the next one, and what was missed is fetched", arguments: Seeds.first(4))
+    @Test("I5 a lost event is noticed by the next one, and missed changes are fetched", arguments: Seeds.first(4))
     func lost(seed: UInt64) throws {
         let world = try CoreWorld()
         var history = try RandomHistory(seed: seed, in: world)
@@ -128,7 +128,7 @@ struct RandomConvergenceTests {
             if let deaf { room.seats[deaf].isConnected = false }
             try history.step(in: world)
             try room.deliver()
-            // A socket doesn't drop single events, so this one is cut and comes back without noticing.
+            // A socket doesn't drop single events, so this one is cut and reconnects without noticing.
             if let deaf { try room.connect(deaf); try room.goOn(deaf) }
         }
         // One more change of each stream shows every gap.
@@ -137,12 +137,12 @@ struct RandomConvergenceTests {
             try world.perform(UpdateMe(displayName: "last \(user)"), as: user)
         }
         for channel in history.channels {
-            // Into a conversation no admin writes, and into a frozen channel not everyone.
+            // No admin writes in a conversation, and not everyone in a frozen channel.
             _ = try world.code(SendMessage(channel: channel, clientId: "last", text: "x"), as: "root", role: .admin)
             for user in history.users { _ = try world.code(SendMessage(channel: channel, clientId: "last", text: "x"), as: user) }
         }
         try room.deliver()
-        // Only the end of a channel is followed by nothing that could show that it was missed.
+        // Only the end of a channel isn't followed by anything that shows that it was missed.
         let deleted = try world.rows("SELECT channel_id FROM channels WHERE deleted_at IS NOT NULL") {
             $0.identifier(ChannelID.self)
         }
@@ -153,7 +153,7 @@ struct RandomConvergenceTests {
         #expect(wrong == [], "seed \(seed)")
     }
 
-    @Test("I5 more than one answer can hold is brought by several, while more comes")
+    @Test("I5 changes that exceed one answer come in several, while more arrive")
     func severalAnswers() throws {
         let world = try CoreWorld()
         for user in ["ann", "bob"] as [UserID] { try world.user(user) }
@@ -185,7 +185,7 @@ struct RandomConvergenceTests {
         #expect(wrong == [])
     }
 
-    @Test("I5 a client that missed more than 500 messages of a channel begins it afresh")
+    @Test("I5 a client that missed more than 500 messages of a channel starts it over")
     func fresh() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob", "cid"])

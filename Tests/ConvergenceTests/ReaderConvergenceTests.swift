@@ -3,11 +3,11 @@ import RoostCore
 import RoostTestSupport
 import Testing
 
-/// How far others have read, and what has arrived at them.
+/// Others' read and delivered positions.
 @Suite("Convergence of receipts")
 struct ReaderConvergenceTests {
     @Test(
-        "SB-02 X-33 I5 who asked once how far others have read and received, and hears of it since, knows what an answer says now",
+        "SB-02 X-33 I5 a client that fetched others' read and delivered positions once, and follows the signals, matches a new fetch",
         arguments: Seeds.first(6))
     func followed(seed: UInt64) throws {
         let world = try CoreWorld()
@@ -32,7 +32,7 @@ struct ReaderConvergenceTests {
                 if try world.code(operation, as: user) == nil { moved += 1 }
                 steps.append("\(user) \(operation)")
             }
-            // Several moves are told together.
+            // Several moves are sent together.
             if random.once(in: 3) { continue }
             try room.deliver()
             let found = try room.differences(of: seats)
@@ -44,7 +44,7 @@ struct ReaderConvergenceTests {
         #expect(moved > 20, "seed \(seed)")
     }
 
-    /// Somebody reads, receives, or marks as unread, anywhere in a channel.
+    /// A random user reads, receives, or marks as unread, anywhere in a channel.
     private static func receipt(
         in history: RandomHistory, _ world: CoreWorld, _ random: inout SeededGenerator
     ) throws -> (any Handled, UserID) {

@@ -1,7 +1,7 @@
 import RoostAPI
 import RoostTestSupport
 
-/// A client as simple as it can be: it holds rows and positions, and applies events and changes by the rules of the two streams.
+/// The simplest possible client: it holds rows and positions, and applies events and changes by the rules of the two streams.
 ///
 /// - A stream's event is applied when it is the next one; an older one is dropped; one further ahead is a gap.
 /// - Rows replace older ones, by the seq or the revision that they carry.
@@ -12,7 +12,7 @@ struct ReferenceClient: Sendable {
     struct Held: Hashable, Sendable {
         /// The position in the channel's stream.
         var seq: Seq
-        /// Messages from here on are held, without a hole.
+        /// Messages from here on are held, without a gap.
         var windowStart: Seq
         var channel: Channel
         var messages: [Seq: Message] = [:]
@@ -33,14 +33,14 @@ struct ReferenceClient: Sendable {
         var byRole: [String: [Permission]] = [:]
         var byRoleSeq: Seq = 0
 
-        /// A role that was deleted grants what every member has.
+        /// A deleted role grants what every member has.
         func now(as role: ChannelRole) -> [Permission] {
             guard byRoleSeq > channelSeq else { return own }
             return byRole[role.rawValue] ?? byRole[ChannelRole.member.rawValue] ?? []
         }
     }
 
-    /// What names an invitation.
+    /// The key of an invitation.
     struct InvitationKey: Hashable, Sendable {
         var channel: ChannelID
         var user: UserID
@@ -51,11 +51,11 @@ struct ReferenceClient: Sendable {
     var seq: Seq = 0
     var profile: User?
     var preferences: Preferences?
-    /// What the user has deleted for themselves, by channel and seq.
+    /// Messages that the user has deleted for themselves, by channel and seq.
     var deletions: [ChannelID: [Seq: Timestamp]] = [:]
-    /// What the user has begun to write; removed ones stay.
+    /// The user's drafts; removed ones stay.
     var drafts: [ChannelID: ChannelDraft] = [:]
-    /// Ended ones stay.
+    /// The user's memberships; ended ones stay.
     var memberships: [ChannelID: Membership] = [:]
     var invitations: [InvitationKey: Invitation] = [:]
     var channels: [ChannelID: Held] = [:]
@@ -76,12 +76,12 @@ struct ReferenceClient: Sendable {
             apply(own: event.rows)
         case .channel(let id):
             guard var held = channels[id], isNext(event, after: held.seq) else { return }
-            // Of an ephemeral channel what was missed is gone, own messages too: only a resume tells how far they are counted.
+            // Missed messages of an ephemeral channel are gone, the user's own too: only a resume says how far they are counted.
             if event.after != nil, held.channel.isEphemeral { return hasGap = true }
             let position = held.seq
             held.seq = event.seq
             held.apply(event.rows, above: memberships[id]?.historyFloor ?? 0, without: deletions[id] ?? [:])
-            // A message that comes alone is added to counters that don't have it yet.
+            // A message sent alone is added to counters that don't have it yet.
             if event.kind == .messageNew, event.rows.counters == nil { held.channel.counters.add(event.rows) }
             channels[id] = held
             let born = (event.rows.messages ?? []).filter { $0.seq > position }
@@ -122,7 +122,7 @@ struct ReferenceClient: Sendable {
 
     // MARK: Rows
 
-    /// Takes a membership unless a newer one is there, and what the user may do by it.
+    /// Takes a membership, with the user's permissions, unless a newer one is held.
     private mutating func take(_ incoming: Membership, with rows: Rows) {
         let id = incoming.channelId
         var membership = incoming
@@ -151,7 +151,7 @@ struct ReferenceClient: Sendable {
         }
     }
 
-    /// Forgets what only members know of a channel.
+    /// Forgets everything that only members know of a channel.
     private mutating func end(_ id: ChannelID) {
         channels[id] = nil
         invitations = invitations.filter { $0.key.channel != id || $0.key.user == user || $0.key.inviter == user }
@@ -226,7 +226,7 @@ extension ReferenceClient.Held {
 }
 
 extension Message {
-    /// The message as the user sees it who has deleted it for themselves (docs/protocol.md).
+    /// The message as seen by a user who has deleted it for themselves (docs/protocol.md).
     fileprivate func concealed(at time: Timestamp) -> Message {
         Message(
             messageId: messageId, channelId: channelId, seq: seq, changeSeq: changeSeq, sender: sender, clientId: clientId,

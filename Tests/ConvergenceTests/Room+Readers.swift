@@ -6,9 +6,9 @@ import RoostTestSupport
 
 @testable import RoostServer
 
-/// How far the others of each channel have read and received, as a client knows it that has asked once and listens since.
+/// Others' read and delivered positions in each channel, as known by a client that has fetched them once and follows the signals.
 ///
-/// It asks again where the protocol says that nobody tells it: with a new connection or membership, when members come, go or get another
+/// It fetches again where the protocol sends no signal: with a new connection or membership, when members come, go or get another
 /// role, and after a signal that isn't whole.
 struct FollowedReaders {
     struct Followed {
@@ -40,13 +40,13 @@ struct FollowedReaders {
 }
 
 extension Room {
-    /// Has a connected client ask how far others have read, and follow it from then on.
+    /// Makes a connected client fetch others' read positions, and follow them from then on.
     func followReaders(_ index: Int) throws {
         seats[index].readers = FollowedReaders()
         try deliver()
     }
 
-    /// Tells who has read and received further, as the board of a node does that is looked at once after these notices.
+    /// Sends new read and delivered positions, like a node's board that is checked once after these notices.
     func tellReaders(of notices: [Notice]) throws {
         guard seats.contains(where: { $0.readers != nil }) else { return }
         var board = SignalBoard()
@@ -78,7 +78,7 @@ extension Room {
         seats[index].readers?.channels = channels
     }
 
-    /// How far everybody in a channel has read; nil where the user may not know.
+    /// Everybody's read positions in a channel; nil if the user may not know them.
     private func allReaders(of channel: ChannelID, as user: UserID) throws -> [UserID: ReadPosition]? {
         do {
             let positions = try all { try world.perform(ListReaders(channel: channel, limit: 100, cursor: $0), as: user) }
@@ -88,10 +88,10 @@ extension Room {
         }
     }
 
-    /// Where what a client knows of others differs from what it would be answered now, but for channels in which it would be refused.
+    /// Where a client's knowledge of others differs from a new answer, except channels in which it would be refused.
     func readerDifferences(of index: Int, except isExpected: (String) -> Bool) throws -> [String] {
         guard let followed = seats[index].readers?.channels, seats[index].isConnected else { return [] }
-        // One's own position is told on one's own stream, with the membership.
+        // A user's own position is sent on their own stream, with the membership.
         let own = seats[index].client.user
         var (held, truth) = (View(), View())
         for (id, known) in followed {

@@ -59,7 +59,7 @@ extension Room {
         return view
     }
 
-    /// Where clients differ from what a fetch gives now, but for what a test expects to differ. Each line begins with the number of its seat.
+    /// Where clients differ from a fetch, except for expected differences. Each line begins with the number of its seat.
     func differences(of indices: some Sequence<Int>, except isExpected: (String) -> Bool = { _ in false }) throws -> [String] {
         let deleted = Set(
             try world.rows("SELECT channel_id FROM channels WHERE deleted_at IS NOT NULL") { $0.identifier(ChannelID.self) })

@@ -8,16 +8,16 @@ import Testing
 
 @testable import RoostServer
 
-/// A world with clients in it. The hub's `Subscriptions` say what each of them gets, as bytes, which go through the gateway's `SocketSession` of
-/// its connection; the clients catch up as the server lets them.
+/// A world with clients in it. The hub's `Subscriptions` decide what each of them receives, as bytes, which go through the gateway's `SocketSession` of
+/// its connection; the clients catch up through the server.
 final class Room {
     /// How a client catches up.
     enum CatchUp: Equatable, Sendable, CustomTestStringConvertible {
         /// Everything in one call.
         case resume
-        /// Stream by stream, in pages of so many rows.
+        /// Stream by stream, in pages of this many rows.
         case pages(Int)
-        /// By what a node tells in the place of events that it missed, in pages of so many rows.
+        /// By a node's replacement for events that it missed, in pages of this many rows.
         case missedEvents(Int)
 
         var testDescription: String {
@@ -29,12 +29,12 @@ final class Room {
         }
     }
 
-    /// Events of one kind of stream can come later than those of the other: between two streams there is no order.
+    /// Events of one kind of stream can arrive later than those of the other: two streams have no common order.
     enum Late: Sendable, CaseIterable {
         case ownStream, channelStreams
     }
 
-    /// An event as a connection got it.
+    /// An event as received by a connection.
     struct Arrival {
         let event: Event
         let text: [UInt8]
@@ -43,24 +43,24 @@ final class Room {
     /// A client and its connection.
     struct Seat {
         var client: ReferenceClient
-        /// The SDK's client in the same place, where there is one: it gets the same bytes, and catches up by itself.
+        /// The SDK's client in the same place, if any: it gets the same bytes, and catches up by itself.
         var device: Device?
         /// The hub's id for it. It stays for a while after the client stops listening.
         var connection: ConnectionID?
         /// The server's end of it.
         var line: Line?
         var isConnected = false
-        /// How far others have read, of a client that follows it.
+        /// Others' read positions, for a client that follows them.
         var readers: FollowedReaders?
-        /// Events that came on this connection.
+        /// Events received on this connection.
         var received: [Arrival] = []
-        /// Events that came while the client was catching up.
+        /// Events that arrived while the client was catching up.
         var held: [Event]?
-        /// The events that are late, and those of them that are still on their way.
+        /// Which events are late, and those of them that haven't arrived yet.
         var late: Late?
         var onTheirWay: [Arrival] = []
 
-        /// Brings an event to both.
+        /// Delivers an event to both.
         mutating func receive(_ arrival: Arrival) {
             client.receive(arrival.event)
             device?.receive(arrival.text)
@@ -72,18 +72,18 @@ final class Room {
     private var delivered = 0
     private var subscriptions = Subscriptions<Int>()
     private var lastConnection: Int64 = 1000
-    /// Events as they were read from bytes that several clients got.
+    /// Events decoded from bytes that several clients received.
     private var decoded: [ByteBuffer: [Arrival]] = [:]
 
     init(_ world: CoreWorld) { self.world = world }
 
-    /// Adds a client that has nothing, and isn't connected.
+    /// Adds a client without state that isn't connected.
     func seat(_ user: UserID, withDevice: Bool = true) -> Int {
         seats.append(Seat(client: ReferenceClient(user: user), device: withDevice ? Device(user: user) : nil))
         return seats.count - 1
     }
 
-    /// Adds a client that holds what another one does, and isn't connected.
+    /// Adds a client with another one's state that isn't connected.
     func seat(like index: Int, withDevice: Bool = true) -> Int {
         seats.append(Seat(client: seats[index].client, device: withDevice ? seats[index].device : nil))
         seats[seats.count - 1].device?.disconnect()
@@ -118,7 +118,7 @@ final class Room {
         }
     }
 
-    /// Returns the events in what is written to a connection. Other frames, like the end of a watch, change no state.
+    /// Returns the events in a connection's output. Other frames, like the end of a watch, change no state.
     private func arrivals(in bytes: ByteBuffer) -> [Arrival] {
         if let known = decoded[bytes] { return known }
         let texts = ServerFrame.texts(in: bytes).filter { $0.starts(with: #"{"watching":"#.utf8) }
@@ -141,7 +141,7 @@ final class Room {
         try fetchLists(index)
     }
 
-    /// Answers what the device asks for, as long as it asks.
+    /// Answers the device's calls until there are none.
     private func answerCalls(_ index: Int, between: () throws -> Void = {}) throws {
         var count = 0
         sendCalls(of: index)
@@ -155,7 +155,7 @@ final class Room {
         }
     }
 
-    /// Brings the device's frames to the server. What answers them at once is sent back.
+    /// Delivers the device's frames to the server. Immediate answers are sent back.
     private func sendCalls(of index: Int) {
         while let frames = seats[index].device?.takeSent(), !frames.isEmpty {
             for frame in frames {
@@ -174,7 +174,7 @@ final class Room {
         seat.readers?.take(arrival.event)
         if seat.held != nil {
             seat.held?.append(arrival.event)
-            // It holds by itself what comes while it catches up.
+            // It holds events itself while it catches up.
             seat.device?.receive(arrival.text)
         } else if seat.late == arrival.event.lateness {
             seat.onTheirWay.append(arrival)
@@ -183,7 +183,7 @@ final class Room {
         }
     }
 
-    /// Brings what was late.
+    /// Delivers late events.
     func arrive(_ index: Int) throws {
         let arrivals = seats[index].onTheirWay
         seats[index].onTheirWay = []
@@ -192,7 +192,7 @@ final class Room {
         try settle(index)
     }
 
-    /// Of a channel that a client learns of only now, a node brings what came since the client's user joined it.
+    /// For a channel that a client learns of only now, a node brings the events since the client's user joined it.
     private func attach(_ index: Int) {
         for channel in seats[index].client.channels.keys.sorted() {
             let arrivals = seats[index].received.filter { $0.event.stream == .channel(channel) }
@@ -202,7 +202,7 @@ final class Room {
 
     // MARK: Connecting
 
-    /// Connects a client; events that come before it has caught up are held.
+    /// Connects a client; events that arrive before it has caught up are held.
     func connect(_ index: Int) throws {
         try deliver()
         disconnectFromHub(index)
@@ -242,7 +242,7 @@ final class Room {
         subscriptions.remove(connection) { _ in }
     }
 
-    /// Catches up, and then applies what was held meanwhile. `between` runs after each answer but the last.
+    /// Catches up, and then applies the held events. `between` runs after each answer but the last.
     func catchUp(_ index: Int, by way: CatchUp, between: () throws -> Void = {}) throws {
         seats[index].client.hasGap = false
         switch way {
@@ -265,7 +265,7 @@ final class Room {
         }
     }
 
-    /// As a node does that has missed everything since the client's positions.
+    /// Does the same as a node that has missed everything since the client's positions.
     private func bringMissedEvents(to index: Int, limit: Int) throws {
         let user = seats[index].client.user
         let own = try missed(.user(user), after: seats[index].client.seq, limit: limit)
@@ -298,7 +298,7 @@ final class Room {
 
     private static let catchingUp = ConnectionID(rawValue: 1)
 
-    /// Brings an event of the past to a connection that isn't attached to the channel yet, as a node does that catches up for it.
+    /// Delivers a past event to a connection that isn't attached to the channel yet, like a node that catches up for it.
     private func bringPast(
         _ event: Event, of channel: ChannelID, _ readers: Readers, by hub: inout Subscriptions<Int>, to index: Int
     ) {
@@ -350,7 +350,7 @@ final class Room {
         try resume(index, between: {})
     }
 
-    /// Ends catching up: what was held is applied in its order.
+    /// Ends catching up: held events are applied in order.
     func goOn(_ index: Int) throws {
         let events = seats[index].held ?? []
         seats[index].held = nil
@@ -364,7 +364,7 @@ final class Room {
         try goOn(index)
     }
 
-    /// Members and invitations come with no stream's beginning: a client that begins a channel fetches them.
+    /// The beginning of a stream doesn't bring members and invitations: a client that begins a channel fetches them.
     private func fetchLists(_ index: Int) throws {
         for (id, held) in seats[index].client.channels where held.members == nil {
             let user = seats[index].client.user

@@ -15,18 +15,18 @@ extension RoomOperation {
             $0.operators = ["bob", "cid"]
             $0.policy = PolicyChanges(send: .operators, maxMembers: 10)
         },
-        RoomOperation("of a group, with one who comes at once and one to be asked", as: "ann", group(["dan", "eve"])),
+        RoomOperation("of a group, with one who joins at once and one to be asked", as: "ann", group(["dan", "eve"])),
         RoomOperation("of a group, with operators to be asked", as: "ann", group(["eve"])) { $0.operators = ["dan", "bob"] },
         RoomOperation("of a distinct group", as: "ann", group(["cid", "dan"])) { $0.isDistinct = true },
         RoomOperation("of a public group", as: "ann", group(["bob"])) { $0.isPublic = true },
         RoomOperation("of an ephemeral group", as: "ann", group(["bob", "dan"])) { $0.isEphemeral = true },
         RoomOperation("of a group by a backend", as: "root", role: .service, group(["ann", "bob", "dan"])),
-        RoomOperation("of a distinct channel that is there", as: "bob", CreateChannel(type: .messaging, users: ["ann"])) {
+        RoomOperation("of an existing distinct channel", as: "bob", CreateChannel(type: .messaging, users: ["ann"])) {
             $0.isDistinct = true
         },
         RoomOperation("with a key", as: "ann", CreateChannel(users: ["bob"])) { $0.idempotencyKey = "k" },
         RoomOperation("of a conversation", as: "ann", CreateChannel(channel: "new", type: .conversation, users: ["dan"])),
-        RoomOperation("of a conversation that is there", as: "bob", CreateChannel(type: .conversation, users: ["ann"])),
+        RoomOperation("of an existing conversation", as: "bob", CreateChannel(type: .conversation, users: ["ann"])),
         RoomOperation("of a live channel", as: "ann", CreateChannel(channel: "new", type: .live, users: ["eve"])),
         RoomOperation("of a livestream", as: "ann", CreateChannel(channel: "new", type: .livestream, users: ["eve"])),
         RoomOperation(
@@ -91,11 +91,11 @@ extension RoomOperation {
             HideChannel(channel: "general", hidePreviousMessages: true, allowAutoUnhide: false)),
         RoomOperation("of a hidden one", as: "bob", HideChannel(channel: "other")),
         RoomOperation("of everything", as: "cid", ResetHistory(channel: "general")),
-        RoomOperation("of what the caller had seen", as: "cid", ResetHistory(channel: "general", upTo: 5)),
+        RoomOperation("of messages the caller had seen", as: "cid", ResetHistory(channel: "general", upTo: 5)),
         RoomOperation(
             "with what the caller had seen", as: "bob", HideChannel(channel: "general", hidePreviousMessages: true, upTo: 5)),
-        RoomOperation("before what came since", as: "bob", HideChannel(channel: "general", upTo: 5)),
-        RoomOperation("of nothing that wasn't concealed", as: "cid", ResetHistory(channel: "other")),
+        RoomOperation("before later messages", as: "bob", HideChannel(channel: "general", upTo: 5)),
+        RoomOperation("of only concealed messages", as: "cid", ResetHistory(channel: "other")),
         RoomOperation("of an ephemeral one", as: "bob", HideChannel(channel: "echo", hidePreviousMessages: true)),
         RoomOperation("of a hidden one", as: "bob", UnhideChannel(channel: "other")),
         RoomOperation("of an archived one", as: "cid", UnhideChannel(channel: "other")),
@@ -106,8 +106,8 @@ extension RoomOperation {
         RoomOperation("of another", as: "bob", UnmuteNotifications(channel: "general")),
 
         RoomOperation("by the owner", as: "ann", DeleteChannel(channel: "general")),
-        RoomOperation("of a group into which somebody is invited", as: "ann", DeleteChannel(channel: "team")),
-        RoomOperation("of a community into which somebody is invited", as: "ann", DeleteChannel(channel: "club")),
+        RoomOperation("of a group with an invitation", as: "ann", DeleteChannel(channel: "team")),
+        RoomOperation("of a community with an invitation", as: "ann", DeleteChannel(channel: "club")),
         RoomOperation("of a distinct one", as: "ann", DeleteChannel(channel: "pair")),
         RoomOperation("of an ephemeral one", as: "ann", DeleteChannel(channel: "echo")),
         RoomOperation("by an admin", as: "root", role: .admin, DeleteChannel(channel: "cold")),

@@ -13,7 +13,7 @@ extension RoomOperation {
         RoomOperation("by a stranger", as: "eve", LeaveChannel(channel: "general")),
         RoomOperation("of a distinct one", as: "bob", LeaveChannel(channel: "pair")),
         RoomOperation("of a hidden one", as: "bob", LeaveChannel(channel: "other")),
-        RoomOperation("by the one who invited", as: "bob", LeaveChannel(channel: "team")),
+        RoomOperation("by an inviter", as: "bob", LeaveChannel(channel: "team")),
 
         RoomOperation("of a stranger", as: "ann", AddMembers(channel: "general", users: ["eve"])),
         RoomOperation("of several", as: "ann", AddMembers(channel: "general", users: ["eve", "bob", "dan", "nobody"])),
@@ -31,7 +31,7 @@ extension RoomOperation {
         RoomOperation("of the owner by an admin", as: "root", role: .admin, RemoveMembers(channel: "general", users: ["ann"])),
 
         RoomOperation("to operators", as: "ann", SetMemberRole(channel: "general", users: ["bob", "cid", "eve"], role: .operator)),
-        RoomOperation("to a role of one's own", as: "ann", SetMemberRole(channel: "team", users: ["bob"], role: "scribe")),
+        RoomOperation("to the app's own role", as: "ann", SetMemberRole(channel: "team", users: ["bob"], role: "scribe")),
         RoomOperation("down", as: "ann", SetMemberRole(channel: "team", users: ["bob", "cid"], role: .member)),
         RoomOperation("by the member itself", as: "bob", SetMemberRole(channel: "team", users: ["bob"], role: .member)),
         RoomOperation("to the same", as: "ann", SetMemberRole(channel: "team", users: ["bob"], role: .operator)),
@@ -41,14 +41,14 @@ extension RoomOperation {
     ]
 
     static let ofInvitations: [RoomOperation] = [
-        RoomOperation("of one who comes at once", as: "bob", InviteMembers(channel: "team", users: ["eve"], welcome: "hi")),
-        RoomOperation("of one who comes at once into a community", as: "bob", InviteMembers(channel: "club", users: ["eve"])),
+        RoomOperation("of one who joins at once", as: "bob", InviteMembers(channel: "team", users: ["eve"], welcome: "hi")),
+        RoomOperation("of one who joins a community at once", as: "bob", InviteMembers(channel: "club", users: ["eve"])),
         RoomOperation("of one to be asked", as: "ann", InviteMembers(channel: "salon", users: ["dan"], welcome: "hi")),
         RoomOperation("of one to be asked into a community", as: "ann", InviteMembers(channel: "general", users: ["dan"])),
         RoomOperation("of an invited user again", as: "ann", InviteMembers(channel: "team", users: ["dan", "bob"])),
-        RoomOperation("of both sorts", as: "ann", InviteMembers(channel: "general", users: ["eve", "dan", "bob", "nobody"])),
+        RoomOperation("of both kinds", as: "ann", InviteMembers(channel: "general", users: ["eve", "dan", "bob", "nobody"])),
         RoomOperation("into a distinct one", as: "ann", InviteMembers(channel: "pair", users: ["dan"])),
-        RoomOperation("of both sorts into a distinct one", as: "ann", InviteMembers(channel: "pair", users: ["eve", "dan"])),
+        RoomOperation("of both kinds into a distinct one", as: "ann", InviteMembers(channel: "pair", users: ["eve", "dan"])),
         RoomOperation("by an admin", as: "root", role: .admin, InviteMembers(channel: "general", users: ["dan", "root"])),
         RoomOperation("into a group", as: "dan", AcceptInvitation(channel: "team")),
         RoomOperation("into a community", as: "dan", AcceptInvitation(channel: "club")),

@@ -8,12 +8,12 @@ struct RoomOperation: CustomTestStringConvertible, Sendable {
     let what: String
     let user: UserID
     let role: AppRole
-    /// Whether it changes what members may do without telling them: they learn it with the channel's next state (types and roles).
+    /// Whether it changes members' permissions without notifying them: they learn it with the channel's next state (types and roles).
     let changesRulesSilently: Bool
     let make: @Sendable ([Message]) -> any Handled
     var testDescription: String { "\(name) \(what)" }
 
-    /// - Parameter make: Gets the messages of `general`: the first two ann's, the third bob's.
+    /// - Parameter make: Receives the messages of `general`: the first two ann's, the third bob's.
     init(
         _ name: String, _ what: String, as user: UserID, role: AppRole = .user, changesRulesSilently: Bool = false,
         _ make: @escaping @Sendable ([Message]) -> any Handled
@@ -36,7 +36,7 @@ struct RoomOperation: CustomTestStringConvertible, Sendable {
         ) { _ in operation }
     }
 
-    /// An operation with what its initialiser doesn't take.
+    /// An operation with fields that its initialiser doesn't take.
     init<O: Handled>(
         _ what: String, as user: UserID, role: AppRole = .user, _ operation: O, _ set: (inout O) -> Void
     ) {

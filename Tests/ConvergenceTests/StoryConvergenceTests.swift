@@ -3,7 +3,7 @@ import RoostCore
 import RoostTestSupport
 import Testing
 
-/// Several operations in a row, and for each stretch of them a device of each user that was away just then.
+/// Several operations in a row, and for each range of them a device of each user that was away during it.
 @Suite("Convergence of whole stories")
 struct StoryConvergenceTests {
     /// The story of a channel, as steps in a ``PreparedRoom``.
@@ -132,7 +132,7 @@ struct StoryConvergenceTests {
     ]
 
     @Test(
-        "I5 SB-13 SB-15 SB-16 AM-40 AM-41 a user who was away at any point of a story then has the state of a fetch",
+        "I5 SB-13 SB-15 SB-16 AM-40 AM-41 a user who was away during any part of a story ends with the state of a fetch",
         arguments: stories, [Room.CatchUp.resume, .pages(1), .missedEvents(1)])
     func anyAbsence(story: Story, way: Room.CatchUp) throws {
         let prepared = try PreparedRoom()
@@ -141,7 +141,7 @@ struct StoryConvergenceTests {
         var away: [(seat: Int, until: Int)] = []
         for (number, step) in story.steps.enumerated() {
             try room.deliver()
-            // From here on one is away until each of the steps that follow.
+            // From here on one device is away until each of the following steps.
             for live in PreparedRoom.users.indices {
                 for until in number..<story.steps.count {
                     let seat = room.seat(like: live, withDevice: way == .resume)
@@ -160,7 +160,7 @@ struct StoryConvergenceTests {
         }
     }
 
-    @Test("AM-48 I5 a new role that is told late doesn't bring back what a freeze has taken since", arguments: Room.Late.allCases)
+    @Test("AM-48 I5 a new role that arrives late doesn't restore permissions removed by a freeze", arguments: Room.Late.allCases)
     func lateRole(late: Room.Late) throws {
         let prepared = try PreparedRoom()
         let room = prepared.room

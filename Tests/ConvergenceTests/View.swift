@@ -2,7 +2,7 @@ import Foundation
 import RoostAPI
 import RoostTestSupport
 
-/// All that a user can see, each fact as the bytes that it has on the wire: what a client holds is compared with what a fetch gives.
+/// Everything that a user can see, each fact as its bytes on the wire: a client's state is compared with a fetch.
 struct View: Sendable {
     private(set) var facts: [String: String] = [:]
 
@@ -13,14 +13,14 @@ struct View: Sendable {
 
     mutating func add(_ name: String, of channel: ChannelID, _ value: some Encodable) { add("\(channel): \(name)", value) }
 
-    /// Facts that are as they are for a reason that a test knows.
+    /// Removes facts that differ for a reason known to the test.
     mutating func forget(_ isForgotten: (String) -> Bool) { facts = facts.filter { !isForgotten($0.key) } }
 
     /// Where two views differ, for the text of a failure.
     func differences(from other: View) -> [String] {
         Set(facts.keys).union(other.facts.keys).sorted().compactMap { name in
             let (own, theirs) = (facts[name], other.facts[name])
-            // Swift takes texts for equal that are written with other code points.
+            // Swift regards texts with different code points as equal.
             if let own, let theirs, Data(own.utf8) == Data(theirs.utf8) { return nil }
             return "\(name): \(own ?? "missing") != \(theirs ?? "nothing")"
         }
@@ -28,7 +28,7 @@ struct View: Sendable {
 }
 
 extension View {
-    /// What concerns the user alone.
+    /// Adds the facts that concern only the user.
     mutating func add(
         profile: User?, preferences: Preferences?, seq: Seq, total: TotalUnread, memberships: [Membership],
         invitations: [Invitation], drafts: [ChannelDraft]
@@ -54,17 +54,17 @@ extension View {
         add("capabilities", of: id, capabilities)
         add("unread", of: id, unread)
         add("hidden", of: id, hidden.rawValue)
-        // Nothing of an ephemeral channel is kept, so that each client holds what it happened to hear.
+        // Nothing of an ephemeral channel is stored, so each client holds the messages that it happened to receive.
         add("messages", of: id, channel.isEphemeral ? [] : messages.sorted { $0.seq < $1.seq })
         add("members", of: id, members.sorted { $0.userId < $1.userId })
-        // Where members don't hear of invitations, each knows of those that concern them alone.
+        // If members aren't notified of invitations, each knows only those that concern them.
         let shown = channel.invitationAudience == .members ? pending : []
         add("pending", of: id, shown.sorted { ($0.userId, $0.inviter) < ($1.userId, $1.inviter) })
     }
 }
 
 extension Channel {
-    /// Who hears of invitations into the channel; only for the built-in types.
+    /// The audience of invitations into the channel; only for the built-in types.
     var invitationAudience: ChannelPolicy.InvitationAudience? {
         policy?.invitationAudience ?? ChannelPolicy.preset(type)?.invitationAudience
     }

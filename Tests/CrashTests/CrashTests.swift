@@ -5,11 +5,11 @@ import RoostTestSupport
 import Synchronization
 import Testing
 
-/// kill -9 under load: what was acknowledged is there, once, in one order without holes.
+/// kill -9 under load: everything acknowledged is there, once, in one order without gaps.
 @Suite(.serialized) struct CrashTests {
     static let crashCount = Int(ProcessInfo.processInfo.environment["ROOST_CRASHES"] ?? "") ?? 200
 
-    @Test("I1 I3 I4 after each kill -9: 0 acked lost, 0 twice, seq without holes", .timeLimit(.minutes(15)))
+    @Test("I1 I3 I4 after each kill -9: 0 acked lost, 0 twice, seq without gaps", .timeLimit(.minutes(15)))
     func crashes() async throws {
         let seed = UInt64(ProcessInfo.processInfo.environment["ROOST_SEED"] ?? "") ?? UInt64.random(in: 1...UInt64(Int.max))
         print("Crash test: seed \(seed), \(Self.crashCount) crashes.")
@@ -35,7 +35,7 @@ import Testing
                     group.addTask { await sender.sendUntilCut(port: server.port, token: token) }
                 }
                 // The moment of the crash is random; nothing waits on it.
-                // A test that is over its time ends too: the senders go on until their server is gone.
+                // A test that exceeds its time ends too: the senders continue until their server is gone.
                 try? await Task.sleep(for: moment)
                 try await server.killNow()
                 try await group.waitForAll()
@@ -61,7 +61,7 @@ import Testing
         #expect(try await server.stop() == 0)
     }
 
-    /// Reads the whole channel and holds it against what the senders know.
+    /// Reads the whole channel and compares it with the senders' state.
     @discardableResult
     private func check(
         _ directory: URL, _ senders: [Sender], _ keys: TokenKeys, crash: Int, seed: UInt64
@@ -82,7 +82,7 @@ import Testing
         #expect(try await server.stop() == 0)
 
         var problems: [String] = []
-        // After the members joined, only messages take a seq: they follow one another without a hole up to the channel's own.
+        // After the members joined, only messages take a seq: they are consecutive up to the channel's own.
         if let first = stored.first?.seq {
             if stored.map(\.seq) != Array(first..<first + Int64(stored.count)) { problems.append("holes in seq") }
             if channel.counters.seq != stored.last?.seq { problems.append("the channel's seq isn't that of its newest message") }
@@ -108,7 +108,7 @@ import Testing
     }
 }
 
-/// A client that sends numbered messages, several at a time, and sends again what wasn't acknowledged before the connection broke.
+/// A client that sends numbered messages, several at a time, and repeats those not acknowledged before the connection broke.
 private final class Sender: Sendable {
     private struct State {
         var acknowledged: [ClientID: Seq] = [:]

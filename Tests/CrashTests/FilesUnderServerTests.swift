@@ -3,10 +3,10 @@ import RoostAPI
 import RoostTestSupport
 import Testing
 
-/// Files that another program takes from a running server: the process ends by itself.
+/// Files that another program removes from a running server: the process ends by itself.
 @Suite(.serialized) struct FilesUnderServerTests {
     @Test(
-        "I1 a server process whose database is removed or replaced, or log cut off, acks nothing more and ends with status 74",
+        "I1 a server process whose database is removed or replaced, or log truncated, acks nothing more and ends with status 74",
         .timeLimit(.minutes(5)), arguments: ["removed", "replaced", "cut off"])
     func ends(how: String) async throws {
         let server = try await WatchedServer.start()
@@ -16,7 +16,7 @@ import Testing
         try await socket.call(SendMessage(channel: "general", clientId: "1", text: "stored"))
 
         try harm(server.directory, how)
-        // A write of the server's own may have ended it already.
+        // One of the server's own writes may have ended it already.
         _ = try? await socket.post(SendMessage(channel: "general", clientId: "2", text: "lost"))
         let frames = await frames(of: socket)
         #expect(frames.filter { $0.hasPrefix(#"{"reply""#) || $0.contains("lost") } == [])
@@ -39,7 +39,7 @@ import Testing
         if how == "replaced" { try data.write(to: database) }
     }
 
-    /// The texts that come until the connection ends.
+    /// The texts received until the connection ends.
     private func frames(of socket: RawSocket) async -> [String] {
         var frames: [String] = []
         while true {

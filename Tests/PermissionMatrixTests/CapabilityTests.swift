@@ -6,14 +6,14 @@ import Testing
 /// The capabilities that the server sends match what its operations then do.
 @Suite("Capabilities")
 struct CapabilityTests {
-    @Test("AM-48 R33 every permission of a channel that an operation names is refused to somebody by its name")
+    @Test("AM-48 R33 every channel permission that an operation names is refused by its name in some case")
     func everyPermissionDecides() throws {
         var named: Set<Permission> = []
         for kind in [Kind.group, .conversation] {
             let matrix = try MatrixWorld(kind)
             let inKind: [Permission] = try matrix.trying { attempts in
                 try Rows.inChannels.flatMap { row in
-                    // A member lacks what the role or the kind doesn't grant, a guest all that isn't looking.
+                    // A member lacks what the role or the kind doesn't grant, a guest everything but reading.
                     try [(Relation.member, AppRole.user), (.member, .guest), (.banned, .user)].flatMap { relation, role in
                         let operation = row.make(matrix.fixture(relation, .active))
                         let refusal = try attempts.refusal(of: operation, as: relation.user, role)
@@ -27,7 +27,7 @@ struct CapabilityTests {
         #expect(ofOperations.subtracting(named) == [])
     }
 
-    @Test("AM-48 R33 own capabilities are exactly what explain says is allowed", arguments: Kind.all)
+    @Test("AM-48 R33 a user's own capabilities are exactly what explain allows", arguments: Kind.all)
     func capabilitiesAreExplained(kind: Kind) throws {
         let matrix = try MatrixWorld(kind)
         let wrong = try matrix.trying { attempts in
@@ -56,7 +56,7 @@ struct CapabilityTests {
 }
 
 extension Result<PermissionExplanation, RoostError> {
-    /// The refusal that an operation would give.
+    /// The predicted refusal of an operation.
     var foretold: RoostError? {
         switch self {
         case .success(let explanation): explanation.refusal

@@ -2,20 +2,20 @@ import RoostAPI
 import RoostCore
 import RoostTestSupport
 
-/// How a caller stands to the channel.
+/// A caller's relation to the channel.
 enum Relation: String, CaseIterable, Sendable {
     /// Never was a member.
     case stranger
-    /// Was a member and left while the channel was there.
+    /// Was a member and left while the channel existed.
     case left
-    /// Holds an invitation that waits for an answer.
+    /// Has a pending invitation.
     case invited
     case member
-    /// A member who may not send for a time.
+    /// A member who temporarily may not send.
     case muted
-    /// Was a member, and is kept out for a time.
+    /// Was a member, and is temporarily kept out.
     case banned
-    /// A member with a role of the app's own, of the rank 10, which grants changing the channel and removing members.
+    /// A member with one of the app's own roles, of rank 10, which grants changing the channel and removing members.
     case guide
     case `operator`, owner
 
@@ -33,7 +33,7 @@ enum ChannelState: String, CaseIterable, Sendable {
     case active, frozen, silenced, deleted
 }
 
-/// What comes of an operation: the code of its refusal, or nothing.
+/// The outcome of an operation: the code of its refusal, or success.
 enum Outcome: Hashable, Sendable, CustomStringConvertible {
     case allowed
     case refused(RoostError.Code)
@@ -46,7 +46,7 @@ enum Outcome: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// One place of the matrix.
+/// One cell of the matrix.
 struct Cell: Sendable, CustomStringConvertible {
     let row: Row
     let kind: Kind
@@ -58,7 +58,7 @@ struct Cell: Sendable, CustomStringConvertible {
 
     var expected: Outcome { Ledger.outcome(of: row.right, in: kind, role, relation, state) }
 
-    /// Every cell of a kind of channel, or a seeded part of them where a cell takes several round trips to a database server.
+    /// Every cell of a kind of channel, or a seeded sample if a cell takes several round trips to a database server.
     static func all(of kind: Kind) -> [Cell] {
         var cells: [Cell] = []
         for state in ChannelState.allCases {

@@ -6,7 +6,7 @@ import Testing
 /// Missing channels and hidden ones can't be distinguished (RELIABILITY §4, enumeration).
 @Suite("Hidden channels")
 struct HiddenChannelTests {
-    /// The refusal of a row's operation for a channel that doesn't exist. One of several channels is named by its place.
+    /// The refusal of a row's operation for a missing channel. One of several channels is named by its place.
     private static func unknown(_ row: Row) -> String {
         let field = row.operationName == SendAdminMessage.name ? "channels[0]" : "channel"
         return #"{"code":"not_found","message":"There is no such channel.","field":"\#(field)"}"#
@@ -27,7 +27,7 @@ struct HiddenChannelTests {
         }
     }
 
-    @Test("AM-34 a deleted channel that one wasn't in answers byte for byte as one that never was", arguments: hiding)
+    @Test("AM-34 for non-members a deleted channel answers byte for byte like one that never existed", arguments: hiding)
     func deletedIsUnknown(row: Row) throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["left", "target"])
@@ -47,7 +47,7 @@ struct HiddenChannelTests {
         #expect(answers == [Self.unknown(row)])
     }
 
-    @Test("AM-15 AM-17 SB-03 a channel that one may not find answers byte for byte as one that never was", arguments: hiding)
+    @Test("AM-15 AM-17 SB-03 a channel the caller may not find answers byte for byte like one that never was", arguments: hiding)
     func hiddenIsUnknown(row: Row) throws {
         let world = try CoreWorld()
         for user in ["ann", "eve", "left", "target"] as [UserID] { try world.user(user) }
@@ -59,7 +59,7 @@ struct HiddenChannelTests {
             try world.perform(CreateChannel(channel: channel, type: type, users: users), as: "ann")
             let message = try world.send("x", to: channel, as: "ann").messageId
             if type != .conversation { try world.perform(LeaveChannel(channel: channel), as: "left") }
-            // A user who knows the id may try to join, and learns what it takes (D-33, SB-19): only a conversation stays unknown even then.
+            // A user who knows the id may try to join, and learns what joining requires (D-33, SB-19): only a conversation stays unknown even then.
             // A guest can't join.
             let roles: [AppRole] = row.right == .join && type != .conversation ? [.guest] : [.user, .guest]
             for (user, role) in roles.flatMap({ [("eve", $0), ("left", $0)] as [(UserID, AppRole)] }) {
@@ -72,7 +72,7 @@ struct HiddenChannelTests {
         #expect(answers == [Self.unknown(row)])
     }
 
-    @Test("SB-19 D-33 only joining tells of a hidden channel: a private group asks for an invitation, and a banned user is told so")
+    @Test("SB-19 D-33 only joining reveals a hidden channel: a private group requires an invitation, and bans are reported")
     func joiningTells() throws {
         let world = try CoreWorld()
         for user in ["ann", "bob", "eve"] as [UserID] { try world.user(user) }
@@ -89,7 +89,7 @@ struct HiddenChannelTests {
         #expect(found == expected)
     }
 
-    @Test("a resume and an unwatch tell nothing of a channel that one isn't in")
+    @Test("a resume and an unwatch reveal nothing about a channel to non-members")
     func resumeTellsNothing() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")

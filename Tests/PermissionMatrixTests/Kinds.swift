@@ -10,10 +10,10 @@ extension Kind {
         community, live, broadcast, conversation, standard, `private`, group, publicGroup, messaging, livestream, noticeboard,
     ]
 
-    /// The types in which nobody mentions anybody, unless a policy is changed.
+    /// The types without mentions, unless a policy is changed.
     static let withoutMentions: Set<ChannelType> = [.conversation, .broadcast]
 
-    /// Open to all, all tools of moderation (AM-14).
+    /// Open to all, with all moderation tools (AM-14).
     static let community = Kind("community", .community, discovery: "everyone", joining: "everyone", open)
 
     /// A community that only members and admins find; anyone who knows the id can join (AM-15, D-33).
@@ -34,7 +34,7 @@ extension Kind {
             .appoint: Line("k k k k k b k k k  k y"),
         ]) { $1 })
 
-    /// A talk of fixed people, which not even admins see, without any moderation (AM-17, AM-18).
+    /// A conversation of a fixed set of people, which not even admins see, without any moderation (AM-17, AM-18).
     static let conversation = Kind(
         "conversation", .conversation, discovery: "membersOnly", joining: "nobody",
         [
@@ -69,7 +69,7 @@ extension Kind {
             .own: Line("n n n y y n y y y  n n"),
         ])
 
-    /// Kept as they are stored: read, and not changed by anybody (AM-19).
+    /// Kept as stored: they can be read, but not changed by anybody (AM-19).
     static let standard = Kind(
         "standard", .standard, discovery: "everyone", joining: "nobody", createdByUsers: .refused(.kindForbids),
         createdByAdmins: .refused(.kindForbids), kept)
@@ -80,7 +80,7 @@ extension Kind {
             .join: Line("n n k k k b k k k  k k"), .listRestricted: Line("n n m k k b k k k  k k"),
         ]) { $1 })
 
-    /// Private: members find it and an invitation is the way in. Operators delete it (SB-03, SB-19).
+    /// Private: members find it and joining requires an invitation. Operators delete it (SB-03, SB-19).
     static let group = Kind(
         "group", .group, discovery: "members", joining: "invited",
         unlisted(open).merging([
@@ -94,7 +94,7 @@ extension Kind {
         "messaging", .messaging, discovery: "members", joining: "invited",
         unlisted(open).merging([.join: Line("i i y y y b y y y  i y")]) { $1 })
 
-    /// Read and written in by non-members too (ST-08, D-27).
+    /// Non-members read and write too (ST-08, D-27).
     static let livestream = Kind(
         "livestream", .livestream, discovery: "everyone", joining: "everyone",
         open.merging([
@@ -132,7 +132,7 @@ extension Kind {
             .delete: Line("k k k k k b k k k  k k"),
         ]) { $1 })
 
-    /// What makes a type a noticeboard.
+    /// The policy of the noticeboard type.
     static var noticeboardPolicy: PolicyChanges {
         var changes = PolicyChanges(join: .invited, invite: .operators, read: .everyone, send: .operators)
         changes.leave = .nobody
@@ -201,7 +201,7 @@ extension Kind {
         .delete: Line("k k k k k b k k k  k y"),
     ]) { $1 }
 
-    /// The same for users who know of the channel; users never invited only learn of it by joining, and the invited only see its summary.
+    /// The same for users who know of the channel; users who were never invited learn of it only by joining, and invited ones see only its summary.
     private static func unlisted(_ lines: [Right: Line]) -> [Right: Line] {
         var lines = lines.mapValues { $0.hidden() }
         lines[.join] = open[.join]

@@ -1,37 +1,37 @@
 import RoostAPI
 import RoostTestSupport
 
-/// What somebody wants to do, as far as the ledger tells it apart.
+/// Actions, as far as the ledger distinguishes them.
 enum Right: String, CaseIterable, Sendable {
     /// Nothing that depends on a channel.
     case nothing
-    /// Asking why: answered to all who may know of the channel, and about others to the app's own people among them.
+    /// Explaining permissions: allowed to all who may know of the channel, and about others to the app's staff among them.
     case explain, explainOther
     case find, listMembers
-    /// One member: there is none in a deleted channel.
+    /// Reading one member: a deleted channel has none.
     case seeMember
-    /// Members by what only those who moderate know of them (D-28).
+    /// Listing members by states that only moderators see (D-28).
     case listRestricted
     case join, leave, accept, decline, listInvitations
     case add, remove, removeOperator, invite, withdrawOthers
     case readHistory, watch
-    /// Sending with a mention in it, and editing so that a message has one: one's own, and another's.
+    /// Sending with a mention, and adding one by an edit: to the caller's own message, and to another's.
     case mention, mentionByEdit, mentionInOthers
     /// Sending as the app itself.
     case sendAdmin
     case send, editOwn, editOthers, deleteOwn, deleteOthers
-    /// What is done with one's own message that somebody else has deleted.
+    /// Purging and undeleting the caller's own message that another user has deleted.
     case purgeRemoved, undeleteRemoved
     case update, moderate
-    /// Taking an operator's role away, making somebody the owner, and making somebody an operator.
+    /// Removing an operator's role, making a member the owner, and making a member an operator.
     case demote, crown, appoint
     /// Making the channel differ from its type.
     case setPolicy
     case delete
-    /// What concerns the own membership: reading, hiding.
+    /// Changes of the caller's own membership: reading, hiding.
     case own
 
-    /// What is asked before mentioning; nil for what mentions nobody.
+    /// The right checked before mentioning; nil for actions without mentions.
     var writing: Right? {
         switch self {
         case .mention: .send
@@ -42,7 +42,7 @@ enum Right: String, CaseIterable, Sendable {
     }
 }
 
-/// What comes of a right for ordinary users in an active channel, by how they stand to it; then for an app's moderator and for an admin who
+/// The outcome of a right for ordinary users in an active channel, by their relation to it; then for an app's moderator and for an admin who
 /// aren't in the channel.
 struct Line: Sendable {
     private var byRelation: [Relation: Outcome]
@@ -71,14 +71,14 @@ struct Line: Sendable {
     ]
 }
 
-/// A kind of channel, as the ledger's table tells of it: by hand, so that the product's own table is held against it.
+/// A kind of channel, as in the ledger's table: written by hand, to compare the product's own table with it.
 struct Kind: Sendable {
     let name: String
     let type: ChannelType
-    /// As such a channel is stored: `everyone`, `members` and so on.
+    /// The stored value: `everyone`, `members` and so on.
     let discovery: String
     let joining: String
-    /// Whom the type lets create a channel: `y`, or the refusal.
+    /// Whether users may create a channel of the type: `y`, or the refusal.
     let createdByUsers: Outcome
     let createdByAdmins: Outcome
     let lines: [Right: Line]
@@ -106,7 +106,7 @@ struct Kind: Sendable {
 /// and a state of the channel change it. Written independently of the rules that it judges.
 enum Ledger {
     private static let insiders: Set<Right> = [.find, .listMembers, .listRestricted, .leave, .readHistory, .delete]
-    /// What guests may do where anybody may: look, and go.
+    /// Guests' rights where anybody has them: reading, and leaving.
     private static let ofGuests: Set<Right> = [.find, .listMembers, .listInvitations, .readHistory, .watch, .leave]
 
     static func outcome(
@@ -122,7 +122,7 @@ enum Ledger {
             let listed = outcome(of: .listMembers, in: kind, role, relation, state)
             return state == .deleted ? .refused(.notFound) : listed
         case .purgeRemoved, .undeleteRemoved:
-            // What somebody else has deleted is for those who may delete anybody's to decide (SB-59).
+            // Messages deleted by another user are decided by those who may delete anybody's (SB-59).
             let own = outcome(of: right == .purgeRemoved ? .deleteOwn : .editOwn, in: kind, role, relation, state)
             guard own == .allowed else { return own }
             let others = outcome(of: .deleteOthers, in: kind, role, relation, state)
@@ -139,11 +139,11 @@ enum Ledger {
 
     private static func isAdmin(_ role: AppRole) -> Bool { role == .admin || role == .service }
 
-    /// A frozen or silenced channel takes writing away from all but those who moderate it (SB-21, AM-07).
+    /// A frozen or silenced channel prevents writing by all but its moderators (SB-21, AM-07).
     private static func whileHeld(
         _ code: RoostError.Code, _ right: Right, _ kind: Kind, _ role: AppRole, _ relation: Relation
     ) -> Outcome {
-        // Sending and editing are asked before mentioning.
+        // Sending and editing are checked before mentioning.
         if let first = right.writing {
             let writing = whileHeld(code, first, kind, role, relation)
             return writing == .allowed ? whenActive(right, kind, role, relation) : writing
@@ -155,7 +155,7 @@ enum Ledger {
         return whenActive(.moderate, kind, role, relation) == .allowed ? outcome : .refused(code)
     }
 
-    /// A deleted channel is still read, left and deleted again by those who were in it, and by admins; nobody else knows of it any more (AM-34).
+    /// A deleted channel can still be read, left and deleted again by those who were in it, and by admins; for others it doesn't exist (AM-34).
     private static func whenDeleted(_ right: Right, _ kind: Kind, _ role: AppRole, _ relation: Relation) -> Outcome {
         guard relation.isInside || (isAdmin(role) && kind.type != .conversation) else {
             // A user whose invitation was withdrawn with the channel gets the same answer as without the deletion (ledger §8.3).
@@ -163,13 +163,13 @@ enum Ledger {
             return .refused(relation == .invited && isAnswer ? .notInvited : .notFound)
         }
         guard insiders.contains(right) else { return .refused(.notPermitted) }
-        // With the channel its invitations and bans are gone.
+        // The channel's invitations and bans are deleted with it.
         return whenActive(right, kind, role, relation.isInside ? relation : .left)
     }
 
     private static func whenActive(_ right: Right, _ kind: Kind, _ role: AppRole, _ relation: Relation) -> Outcome {
         if let first = right.writing {
-            // Who may send or edit mentions, where the kind has mentions at all (MN-02, D-31).
+            // Users who may send or edit may mention, if the kind has mentions at all (MN-02, D-31).
             let writing = whenActive(first, kind, role, relation)
             return writing == .allowed && Kind.withoutMentions.contains(kind.type) ? .refused(.kindForbids) : writing
         }
@@ -178,7 +178,7 @@ enum Ledger {
         case .user: return line[relation]
         case .guest: return forGuest(right, line, kind, relation)
         case .moderator:
-            // The app's moderators do what an operator does, and can be banned and muted like anybody.
+            // The app's moderators have an operator's rights, and can be banned and muted like anybody.
             if line[relation] == .refused(.banned) { return .refused(.banned) }
             let outcome = better(line.moderator, line[relation], relation)
             let isWriting = right == .send || right == .editOwn
@@ -196,10 +196,10 @@ enum Ledger {
         return relation.isInside ? ofChannel : ofApp
     }
 
-    /// Guests look at what anybody in their place may look at, leave where anybody may, and do nothing else.
+    /// Guests read what anybody in their place may read, leave where anybody may, and do nothing else.
     private static func forGuest(_ right: Right, _ line: Line, _ kind: Kind, _ relation: Relation) -> Outcome {
         if ofGuests.contains(right) || line[relation] == .refused(.notFound) { return line[relation] }
-        // Joining tells those who know the id what it takes (D-33, SB-19), and guests can't join whatever it takes.
+        // Joining says what it requires to users who know the id (D-33, SB-19); guests can't join in any case.
         if right == .join, kind.lines[.find]?[relation] == .refused(.notFound) { return .refused(.notFound) }
         // The first check is the first refusal.
         let first: Right? =

@@ -3,7 +3,7 @@ import RoostCore
 import RoostDatabase
 import RoostTestSupport
 
-/// Channels of one kind, one in each state, in which somebody stands in each relation: where cells are tried without leaving a trace.
+/// Channels of one kind, one in each state, with a user in each relation, in which cells are tried without leaving a trace.
 final class MatrixWorld {
     let world: CoreWorld
     let kind: Kind
@@ -21,7 +21,7 @@ final class MatrixWorld {
         for relation in Relation.allCases {
             try world.user(relation.user)
             try world.device("phone", of: relation.user)
-            // Whom somebody else invites is asked.
+            // A user invited by another is asked.
             let invited = Self.invited(by: relation)
             try world.user(invited)
             for asked in [relation.user, invited] { try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: asked) }
@@ -44,8 +44,8 @@ final class MatrixWorld {
             removed: removed["\(relation) \(state)"] ?? nothing, invited: Self.invited(by: relation))
     }
 
-    /// Everybody comes in and writes while the channel is a community, and it becomes one of its kind at the end: what a kind forbids can
-    /// have been done before only like this.
+    /// Everybody joins and writes while the channel is a community, and it becomes one of its kind at the end: only this way can things that a kind
+    /// forbids have been done before.
     private func populate(_ state: ChannelState) throws {
         let channel = Self.channel(in: state)
         let everybody = Relation.allCases.map(\.user)
@@ -106,7 +106,7 @@ final class MatrixWorld {
     }
 }
 
-/// Tries operations and takes each of them back.
+/// Tries operations and rolls each of them back.
 final class Attempts {
     private let transaction: any WriteTransaction
     private let now: Timestamp
@@ -155,7 +155,7 @@ final class Attempts {
                 if case .failure(let error) = result {
                     try lookForTraces(of: "\(operation) by \(role) \(user): \(error.code)", context)
                 }
-                // Whatever was written goes, so that the next one finds everything as it was.
+                // All writes are rolled back, so the next one finds everything unchanged.
                 throw Undone()
             }
         } catch is Undone {
@@ -169,7 +169,7 @@ final class Attempts {
         return nil
     }
 
-    /// A refusal tells nothing, and leaves the tables as they were even before it is rolled back.
+    /// A refusal sends nothing, and leaves the tables unchanged even before the rollback.
     private func lookForTraces(of operation: String, _ context: Context) throws {
         refusalCount += 1
         if !context.notices.isEmpty { traces.append("\(operation) told \(context.notices.count)") }

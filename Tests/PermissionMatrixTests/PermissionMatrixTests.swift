@@ -8,8 +8,8 @@ extension Row: CustomTestStringConvertible { var testDescription: String { name 
 
 /// Every operation × role in the app × relation to the channel × kind of channel × state of the channel × whose message.
 ///
-/// For each cell: what comes of it is what the ledger says; a refusal names a permission that the operation asks for; and where one permission
-/// decides, explaining that permission gives the very refusal. So `Operation.permission` is what the handler requires.
+/// For each cell: the outcome matches the ledger; a refusal names a permission that the operation requires; and if one permission
+/// decides, explaining that permission gives the same refusal. So `Operation.permission` is what the handler requires.
 @Suite("Permission matrix")
 struct PermissionMatrixTests {
     @Test("R03 R33 every operation, every type and every role has its place in the table")
@@ -23,26 +23,26 @@ struct PermissionMatrixTests {
         print("Permission matrix: \(inChannels + elsewhere) cells")
     }
 
-    @Test("operations about a message stand in the table for one's own and for another's")
+    @Test("operations about a message are in the table for the caller's own and for another's")
     func knowsWhoseMessage() throws {
         let about = try Operations.all.filter { try Schema.of($0).fields.contains { $0.name == "message" } }.map { $0.name }
         let rows = Set(Rows.inChannels.map(\.name))
         #expect(about.filter { !rows.contains("\($0) (own)") || !rows.contains("\($0) (another's)") } == [])
     }
 
-    @Test("AM-14 AM-22 AM-48 D-28 D-39 a community: who may do what; explain foretells it, and a refusal changes nothing")
+    @Test("AM-14 AM-22 AM-48 D-28 D-39 in a community the table holds, explain predicts it, and a refusal changes nothing")
     func community() throws { try check(.community) }
 
-    @Test("AM-15 D-27 D-33 a live channel is a community that only members and admins find, and that who knows its id joins")
+    @Test("AM-15 D-27 D-33 a live channel is a community that only members and admins find, and that anyone with its id can join")
     func live() throws { try check(.live) }
 
     @Test("AM-16 AM-22 in a broadcast channel only admins write and moderate")
     func broadcast() throws { try check(.broadcast) }
 
-    @Test("AM-17 AM-18 a conversation is for its members alone, and nobody comes, goes or moderates")
+    @Test("AM-17 AM-18 a conversation is for its members only, and nobody joins, leaves or moderates")
     func conversation() throws { try check(.conversation) }
 
-    @Test("AM-19 standard and private channels are as they are stored", arguments: [Kind.standard, .private])
+    @Test("AM-19 standard and private channels stay as stored", arguments: [Kind.standard, .private])
     func kept(kind: Kind) throws { try check(kind) }
 
     @Test(
@@ -108,7 +108,7 @@ struct PermissionMatrixTests {
         #expect(wrong == [])
     }
 
-    @Test("D-39 what concerns no channel is for all, or for the app's own people")
+    @Test("D-39 operations that concern no channel are for all, or for the app's staff")
     func elsewhere() throws {
         let matrix = try MatrixWorld(.community)
         let wrong = try matrix.trying { attempts in

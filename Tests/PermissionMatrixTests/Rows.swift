@@ -1,32 +1,32 @@
 import RoostAPI
 import RoostCore
 
-/// The values that an operation is made from.
+/// The values from which an operation is made.
 struct Fixture: Sendable {
     var channel: ChannelID
-    /// The caller's own message, and somebody else's.
+    /// The caller's own message, and another user's.
     var own = MessageID(rawValue: 1)
     var others = MessageID(rawValue: 1)
-    /// The caller's own message that somebody else has deleted.
+    /// The caller's own message that another user has deleted.
     var removed = MessageID(rawValue: 1)
-    /// Whom the caller invited.
+    /// The user whom the caller invited.
     var invited: UserID = "unknown"
 }
 
-/// One operation of the matrix, in one of the ways in which the rules tell it apart.
+/// One operation of the matrix, in one of the variants that the rules distinguish.
 struct Row: Sendable {
     let name: String
     let operationName: String
     let right: Right
-    /// The permissions of which a refusal names one: the operation's own, and those that it asks for beside it.
+    /// The permissions of which a refusal names one: the operation's own, and those that it also requires.
     let permissions: [Permission]
-    /// The one permission on which it depends alone whether the operation is allowed; nil where a rank or several permissions decide.
+    /// The only permission that decides whether the operation is allowed; nil if a rank or several permissions decide.
     let decisive: Permission?
-    /// Whether no type has it on, and those who might do it are refused with `feature_disabled`.
+    /// Whether every type has it off, and users who otherwise may do it are refused with `feature_disabled`.
     let isOff: Bool
     let make: @Sendable (Fixture) -> any Handled
 
-    /// - Parameter variant: Which way it is, where an operation has several rows.
+    /// - Parameter variant: The variant, if an operation has several rows.
     init<O: Handled>(
         _ operation: O.Type, _ right: Right, _ variant: String? = nil, beside others: [Permission] = [],
         decisive: Permission? = nil,
@@ -43,7 +43,7 @@ struct Row: Sendable {
 }
 
 enum Rows {
-    /// The users that the operations of the matrix are about: a member, an operator, and one who is in no channel.
+    /// The target users of the matrix's operations: a member, an operator, and one who is in no channel.
     static let (target, chief, outsider): (UserID, UserID, UserID) = ("target", "chief", "outsider")
 
     static let inChannels: [Row] = channels + members + invitations + messages + reading
@@ -129,7 +129,7 @@ enum Rows {
         Row(SendMessage.self, .mention, "that mentions", beside: [.messageMention], dependsOnMore: true) {
             SendMessage(channel: $0.channel, clientId: "new", text: "x", mentionees: [.users([target])])
         },
-        // The refusal names the place of the channel beside what explaining says.
+        // The refusal names the place of the channel besides the explained rule.
         Row(SendAdminMessage.self, .sendAdmin, dependsOnMore: true) {
             SendAdminMessage(channels: [$0.channel], clientId: "new", text: "x")
         },
@@ -173,7 +173,7 @@ enum Rows {
         Row(
             PurgeMessage.self, .deleteOthers, "another's", beside: [.historyRead, .messageDeleteAny], decisive: .messageDeleteAny
         ) { PurgeMessage(channel: $0.channel, message: $0.others) },
-        // Whose deletion it was, no permission says.
+        // No permission says whose deletion it was.
         Row(
             PurgeMessage.self, .purgeRemoved, "own, that another has deleted", beside: [.historyRead, .messageDeleteAny],
             dependsOnMore: true
@@ -200,7 +200,7 @@ enum Rows {
         Row(DeleteMessagesForMe.self, .own, "another's", beside: [.historyRead]) {
             DeleteMessagesForMe(channel: $0.channel, messages: [$0.others])
         },
-        // The refusal names the place of the message beside what explaining says.
+        // The refusal names the place of the message besides the explained rule.
         Row(DeleteMessages.self, .deleteOthers, "another's", beside: [.historyRead, .messageDeleteAny], dependsOnMore: true) {
             DeleteMessages(channel: $0.channel, messages: [$0.others])
         },
@@ -214,7 +214,7 @@ enum Rows {
         Row(StopReading.self, .nothing, dependsOnMore: true) { StopReading(channel: $0.channel) },
         Row(MarkUnread.self, .own) { MarkUnread(channel: $0.channel, seq: 1) },
         Row(GetUnread.self, .own) { GetUnread(channel: $0.channel) },
-        // Every type has it off: who may, is asked before.
+        // Every type has it off: permissions are checked first.
         Row(MarkDelivered.self, .own, beside: [.historyRead], isOff: true) { MarkDelivered(channel: $0.channel, seq: 1) },
         Row(ListReaders.self, .readHistory) { ListReaders(channel: $0.channel) },
         Row(ListReaders.self, .readHistory, "own") { ListReaders(channel: $0.channel, message: $0.own) },
@@ -229,7 +229,7 @@ enum Rows {
         Row(Resume.self, .nothing, dependsOnMore: true) { Resume(after: 0, channels: [$0.channel.rawValue: 0]) },
     ]
 
-    /// Operations that concern no channel, by who may call them: anybody, or the app's own people.
+    /// Operations that concern no channel, by who may call them: anybody, or the app's staff.
     static let elsewhere: [(operation: any Handled, isForAll: Bool)] = [
         (GetConfiguration(), true), (ListChannelTypes(), true), (PutChannelType(type: "new"), false),
         (DeleteChannelType(type: "new"), false), (ListRoles(), true),

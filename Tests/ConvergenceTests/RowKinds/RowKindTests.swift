@@ -6,11 +6,11 @@ import Testing
 @testable import RoostAPI
 @testable import RoostCore
 
-@Suite("A kind of rows that is declared once")
+@Suite("A kind of rows declared once")
 struct RowKindTests {
     private static let kinds = RowKinds.standard.adding([Sticker.self])
 
-    /// A channel of ann's and bob's with three messages at 2, 3 and 4. Its table of stickers has to be gone when a test ends: databases are used again.
+    /// A channel of ann's and bob's with three messages at 2, 3 and 4. Its table of stickers must be removed when a test ends: databases are reused.
     private func world() throws -> CoreWorld {
         let world = try CoreWorld()
         world.rowKinds = StoredRowKinds(Self.kinds)
@@ -24,7 +24,7 @@ struct RowKindTests {
         try world.perform(PutSticker(channel: "general", message: message, picture: picture), as: user)
     }
 
-    @Test("The core and the SDK know each kind that the wire has")
+    @Test("The core and the SDK know each kind on the wire")
     func complete() {
         let kinds = RowKinds.standard.all.map { $0.kind }
         #expect(StoredRowKinds.standard.all.map { $0.kind } == kinds)
@@ -34,7 +34,7 @@ struct RowKindTests {
         #expect(Set(bits).count == bits.count && bits.allSatisfy { $0.nonzeroBitCount == 1 })
     }
 
-    /// How many statements it takes to resume as bob from a position of the channel, to a program that knows these kinds.
+    /// How many statements a resume as bob from a position of the channel takes in a program that knows these kinds.
     private func statementCount(after seq: Seq, in world: CoreWorld, _ kinds: RowKinds) throws -> Int {
         try world.database.read { transaction in
             let counting = CountingTransaction(transaction)
@@ -46,7 +46,7 @@ struct RowKindTests {
         }
     }
 
-    @Test("NF-04 a channel costs no look-up for a kind that it has no rows of, and as many for twenty changes as for two")
+    @Test("NF-04 a channel costs no look-up for a kind without rows, and as many for twenty changes as for two")
     func unusedKinds() throws {
         let world = try world()
         defer { try? world.execute("DROP TABLE stickers") }
@@ -54,7 +54,7 @@ struct RowKindTests {
         func counts(_ kinds: RowKinds) throws -> [Int] {
             try [2, 0].map { try statementCount(after: $0, in: world, kinds) }
         }
-        // Not only messages, after which nothing else is asked for.
+        // Not only messages, since these alone need no further look-up.
         let four = try world.send("four", to: "general", as: "ann")
         try world.perform(EditMessage(channel: "general", message: four.messageId, text: "edited"), as: "ann")
         let standard = try counts(.standard)
@@ -68,7 +68,7 @@ struct RowKindTests {
         #expect(try counts(Self.kinds) == standard.map { $0 + 1 })
     }
 
-    @Test("NF-04 a client that missed only messages costs one look-up for them, any other change one for each kind there may be")
+    @Test("NF-04 a client that missed only messages costs one look-up for them, any other change one for each possible kind")
     func onlyMessages() throws {
         let world = try world()
         defer { try? world.execute("DROP TABLE stickers") }
@@ -76,12 +76,12 @@ struct RowKindTests {
         let messages = try (0..<3).map { try world.send("\($0)", to: "general", as: "ann") }
         let missed = try statementCount(after: messages[0].seq, in: world, Self.kinds)
         #expect(try statementCount(after: messages[1].seq, in: world, Self.kinds) == missed)
-        // Messages of before that were changed, members, stickers.
+        // Earlier messages that were changed, members, stickers.
         try world.perform(EditMessage(channel: "general", message: messages[2].messageId, text: "edited"), as: "ann")
         #expect(try statementCount(after: messages[0].seq, in: world, Self.kinds) == missed + 3)
     }
 
-    @Test("I2 promise 4 events, changes, resuming and missed events bring its rows, and each client ends as a fresh one begins")
+    @Test("I2 promise 4 events, changes, resuming and missed events bring its rows, and each client ends like a fresh one")
     func converges() async throws {
         let world = try world()
         defer { try? world.execute("DROP TABLE stickers") }
@@ -105,7 +105,7 @@ struct RowKindTests {
         var fresh = try await StickerClient(user: "bob", Self.kinds)
         try await fresh.connect(to: world)
         #expect(try await fresh.stickers() == expected)
-        // Page by page, and as a node that missed the events tells them.
+        // Page by page, and as sent by a node that missed the events.
         var paged: [Sticker] = []
         var place: Seq = 4
         while true {
@@ -122,7 +122,7 @@ struct RowKindTests {
         #expect(stickers.flatMap { $0 }.sorted { $0.key < $1.key } == expected)
     }
 
-    @Test("I10 SB-14 SB-26 what is about a message that a member may not see is told, fetched and kept by nobody")
+    @Test("I10 SB-14 SB-26 rows about a message that a member may not see are neither sent, fetched nor kept")
     func concealed() async throws {
         let world = try world()
         defer { try? world.execute("DROP TABLE stickers") }
@@ -151,7 +151,7 @@ struct RowKindTests {
         #expect(fresh.channels.map { $0.rows[Sticker.self] == nil } == [true])
     }
 
-    @Test("SB-59 what is about a message that is deleted for good goes with it, on the server and from every cache")
+    @Test("SB-59 rows about a message deleted for good are removed with it, on the server and from every cache")
     func purged() async throws {
         let world = try world()
         defer { try? world.execute("DROP TABLE stickers") }
@@ -166,7 +166,7 @@ struct RowKindTests {
         let left = try world.rows("SELECT \(Sticker.columns) FROM stickers") { Sticker(reading: &$0) }
         #expect(left.map(\.message) == [3])
         #expect(try await client.stickers() == left)
-        // Even if it came again, as in a page that was read before.
+        // Even if it arrived again, as in a page that was read earlier.
         try await client.store.write([.rows(star.rows, of: .channel("general"))])
         #expect(try await client.stickers() == left)
     }
@@ -182,7 +182,7 @@ struct RowKindTests {
         #expect(client.sync.saved.channels["general"]?.cursor == 5)
     }
 
-    @Test("A cache that lacks a kind is fetched anew")
+    @Test("A cache that lacks a kind is fetched again")
     func newKind() async throws {
         let world = try world()
         defer { try? world.execute("DROP TABLE stickers") }

@@ -4,7 +4,7 @@ import RoostTestSupport
 @testable import RoostAPI
 @testable import RoostCore
 
-/// A row that only these tests know: a sticker that a member puts on a message. All that a kind of rows takes stands in this file.
+/// A row that only these tests know: a sticker that a member puts on a message. This file has everything that a kind of rows needs.
 struct Sticker: StreamRow {
     static let kind = "stickers"
 
@@ -30,7 +30,7 @@ struct Sticker: StreamRow {
 }
 
 extension Sticker: StoredRow {
-    /// The highest one: the kinds of Roost take theirs from the lowest on.
+    /// The highest bit: Roost's kinds take theirs from the lowest on.
     static let headBit: Int64? = 1 << 62
 
     static let table: SQL = """
@@ -73,7 +73,7 @@ extension Sticker: StoredRow {
 
 extension Sticker: CachedRow {}
 
-/// Puts a sticker on a message, in the place of the caller's former one.
+/// Puts a sticker on a message, replacing the caller's former one.
 struct PutSticker: Handled {
     typealias Response = Sticker
     static let name = "stickers.put"

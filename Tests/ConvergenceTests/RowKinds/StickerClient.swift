@@ -74,7 +74,7 @@ struct StickerClient {
     }
 }
 
-/// A place for a file that is gone after the test.
+/// A path for a file that is removed after the test.
 struct TemporaryFile {
     let url: URL
 
