@@ -1,1 +1,1 @@
-// Stands for Apple's C library: that it can be imported is all that is needed of it.
+// A stand-in for Apple's C library, which only has to be importable.

@@ -1,6 +1,6 @@
 public import Foundation
 
-// What Foundation has on Apple's systems and not on Linux, as its documentation has it.
+// The parts of Foundation that exist on Apple's systems and not on Linux, after its documentation.
 
 extension URLResourceValues {
     public var isExcludedFromBackup: Bool? {
@@ -13,7 +13,7 @@ extension ProcessInfo {
     public func performExpiringActivity(withReason reason: String, using block: @escaping @Sendable (Bool) -> Void) {}
 }
 
-// What it has of Objective-C, to find a class and ask an object of it by their names.
+// Its parts of Objective-C, to find a class and send an object a message by their names.
 
 public struct Selector: Sendable {}
 

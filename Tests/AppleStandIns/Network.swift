@@ -1,6 +1,6 @@
 public import Dispatch
 
-// What the SDK uses of Apple's Network, as its documentation has it.
+// The parts of Apple's Network that the SDK uses, after its documentation.
 
 public final class NWPathMonitor: Sendable {
     public init() {}

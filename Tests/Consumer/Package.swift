@@ -2,7 +2,7 @@
 
 import PackageDescription
 
-// An app as small as can be: it depends on the SDK and not on the server. scripts/test-consumer checks its resolved dependencies.
+// A minimal app: it depends on the SDK and not on the server. scripts/test-consumer checks its resolved dependencies.
 let package = Package(
     name: "consumer",
     platforms: [.macOS(.v15)],

@@ -3,12 +3,12 @@ import Testing
 
 @testable import RoostCommand
 
-/// The parts that `roost bench` has, beside those that ``BenchTests`` runs.
+/// The parts of `roost bench`, compared with those that ``BenchTests`` runs.
 @Suite struct BenchPartTests {
-    /// Several parts at once; what has a test of its own, where there is PostgreSQL; and a process that a floor is measured of.
+    /// Several parts at once; a part with its own test, which needs PostgreSQL; and a process for measuring a floor.
     private static let others: Set<String> = ["all", "cluster", "floor-sockets"]
 
-    @Test("no part of the benchmark is without a test that runs it")
+    @Test("every part of the benchmark has a test that runs it")
     func parts() {
         let names = Bench.configuration.subcommands.map { RoostCommand.name(of: $0) }
         #expect(Self.others.isSubset(of: names))

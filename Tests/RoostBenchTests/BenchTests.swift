@@ -5,7 +5,7 @@ import Testing
 
 @testable import RoostBench
 
-/// Every part of `roost bench` runs, and tells all of its figures. How large they are isn't looked at here.
+/// Every part of `roost bench` runs, and reports all of its figures. Their sizes aren't checked here.
 @Suite struct BenchTests {
     private struct Report: Decodable {
         struct Section: Decodable {
@@ -28,13 +28,13 @@ import Testing
             arguments: ["bench"] + words.split(separator: " ").map(String.init) + ["--smoke", "--json", "--on", directory.path],
             within: deadline)
         #expect(run.status == 0, "\(run.errors)")
-        // No figure is infinite or no number: JSON couldn't carry it.
+        // No figure is infinite or NaN: JSON couldn't carry it.
         let sections = try JSONDecoder().decode(Report.self, from: Data(run.output.utf8)).sections
         #expect(try FileManager.default.contentsOfDirectory(atPath: directory.path) == [])
         return sections.flatMap(\.figures)
     }
 
-    /// The parts that run within a test's time, each with the number of its figures and of those that have a floor. `BenchPartTests` finds one that is left out.
+    /// The parts that run within a test's time, each with the number of its figures and of those with a floor. `BenchPartTests` finds omitted ones.
     static let figureCounts: [(String, Int, Int)] = [
         ("fanout", 11, 3), ("send", 11, 4), ("latency", 7, 4), ("spread", 8, 4), ("mixed", 12, 0), ("storm", 5, 0),
         ("idle", 6, 0), ("start", 5, 0),
@@ -42,19 +42,19 @@ import Testing
         ("channels", 17, 4), ("sdk", 16, 2), ("effects", 10, 3), ("hostile", 36, 0), ("backup", 7, 2),
     ]
 
-    @Test("each part of the benchmark runs to its end and tells its figures", arguments: BenchTests.figureCounts)
+    @Test("each part of the benchmark runs to its end and reports its figures", arguments: BenchTests.figureCounts)
     func parts(part: String, count: Int, floors: Int) async throws {
         let figures = try await figures(part)
         #expect(figures.count == count && figures.compactMap(\.floor).count == floors)
         #expect(figures.filter { !$0.value.isFinite || $0.floor?.isFinite == false }.map(\.name) == [])
         #expect(Set(figures.map(\.name)).count == count)
-        // What was restored is what there was.
+        // The restored data is the same as before.
         #expect(figures.filter { $0.name.contains("differ") }.allSatisfy { $0.value == 0 })
     }
 
     #if Cluster
-    // It starts a PostgreSQL and a NATS of its own, and measures each of its parts for a second.
-    @Test("the benchmark of a cluster runs to its end and tells its figures")
+    // It starts its own PostgreSQL and NATS, and measures each of its parts for a second.
+    @Test("the benchmark of a cluster runs to its end and reports its figures")
     func cluster() async throws {
         let figures = try await figures("cluster", within: .seconds(400))
         #expect(figures.count == 117 && figures.compactMap(\.floor).count == 11)
@@ -64,7 +64,7 @@ import Testing
     #endif
 
     #if os(Linux)
-    @Test("a benchmark that is killed leaves no server running and nothing on the disk")
+    @Test("a killed benchmark leaves no server running and nothing on the disk")
     func killed() async throws {
         let directory = TemporaryDirectory.make()
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
@@ -74,7 +74,7 @@ import Testing
         }
         // It does nothing for half a minute.
         let run = try RunningCommand("bench idle --sockets 20 --json --on \(directory.path)")
-        // By then the benchmark knows of its server.
+        // By then the benchmark has started its server.
         try await eventually("a server with connections") {
             Self.servers(on: directory).contains { (ServerMetrics.value(of: "roost_sockets", port: $0.port) ?? 0) > 0 }
         }
@@ -90,7 +90,7 @@ import Testing
     private static func servers(on directory: URL) -> [(process: Int32, port: UInt16)] {
         let entries = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         return entries.compactMap { Int32($0) }.compactMap { process -> (process: Int32, port: UInt16)? in
-            // As BenchServer has them: the program, `serve`, `--data` and the directory, `--port` and the port.
+            // As BenchServer starts them: the program, `serve`, `--data` and the directory, `--port` and the port.
             let words = SystemFile.read("/proc/\(process)/cmdline").split(separator: "\0")
             guard words.count > 5, words[1] == "serve", words[3].hasPrefix("\(directory.path)/"), let port = UInt16(words[5])
             else { return nil }
@@ -99,7 +99,7 @@ import Testing
     }
     #endif
 
-    @Test("other servers deliver the same messages beside it, all that Debian has and elsewhere those that are installed")
+    @Test("other servers deliver the same messages beside it, all of Debian's and elsewhere the installed ones")
     func peers() async throws {
         let figures = try await figures("fanout --peers")
         let names = Set(figures.map(\.name))
@@ -122,7 +122,7 @@ import Testing
         #endif
     }
 
-    @Test("make bench measures all that roost bench all does")
+    @Test("make bench measures everything that roost bench all does")
     func allParts() throws {
         let source = try String(contentsOf: Self.root.appending(path: "scripts/bench-table"), encoding: .utf8)
         let list = try #require(source.firstMatch(of: #/\nALL = \[(.*)\]\n/#)).1
@@ -138,10 +138,10 @@ import Testing
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 
-    /// Between them stands the table of the page.
+    /// The page's table is between them.
     private static let marks = ("<!-- make bench writes from here -->", "<!-- to here -->")
 
-    @Test("make bench writes the medians of its runs into the page, and keeps the rows of parts that weren't measured")
+    @Test("make bench writes the medians of its runs into the page, and keeps the rows of unmeasured parts")
     func table() async throws {
         let script = Self.root.appending(path: "scripts/bench-table").path
         let examples = try await CommandRun.program(script, arguments: ["--check"])
@@ -168,7 +168,7 @@ import Testing
             "resume", "channels", "--smoke", "--runs", "2", "--program", ServerProcess.binary.path, "--on", directory.path,
             "--file", page.path,
         ]
-        // Two parts are measured twice, one after the other, on a machine that may have much to do.
+        // Two parts are measured twice, one after the other, on a machine that may be busy.
         let run = try await CommandRun.program(script, arguments: arguments, within: .seconds(400))
         #expect(run.status == 0, "\(run.errors)")
         let text = try String(contentsOf: page, encoding: .utf8)
@@ -179,15 +179,15 @@ import Testing
         let names = Set(rows.dropFirst(7).compactMap { $0.split(separator: "**").dropFirst().first })
         #expect(names == ["large channel", "channel list"])
         #expect(!text.contains("old") && text.hasSuffix("\(marks.1)\n\nend\n"))
-        // Above the table stands of each part when it was measured, whatever was measured later.
+        // Above the table is the time at which each part was measured, whatever was measured later.
         let told = text.split(separator: "\n").filter { $0.hasPrefix("**") }
         #expect(told.first?.hasPrefix("**resume**, **large channel**, **channel list**: Roost ") == true)
         #expect(told.first?.contains("each figure the median of 2 runs") == true)
         #expect(told.dropFirst() == ["**idle**: of Sunday", "**start**: of Monday"])
     }
 
-    /// What they tell in truth is looked at above. Measuring would take minutes.
-    @Test("make bench writes what hostile sockets, backups and a cluster cost into the same table")
+    /// Real figures are tested above. Measuring would take minutes.
+    @Test("make bench writes the costs of hostile sockets, backups and a cluster into the same table")
     func tableOfOthers() async throws {
         let directory = TemporaryDirectory.make()
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
@@ -211,10 +211,10 @@ import Testing
     }
 
     @Test(
-        "make bench builds with PostgreSQL and NATS, and installs them, where it measures a cluster, and else without them",
+        "make bench builds with PostgreSQL and NATS, and installs them, only if it measures a cluster",
         arguments: [("", "Server", "--peers"), ("send fanout", "Server", "--peers"), ("send cluster", "Cluster", "--cluster")])
     func build(parts: String, trait: String, installed: String) async throws {
-        // It only tells what it would run.
+        // It only prints what it would run.
         let run = try await CommandRun.program(
             "/usr/bin/env", arguments: ["make", "-n", "-C", Self.root.path, "bench", "PARTS=\(parts)"])
         #expect(run.status == 0, "\(run.errors)")
@@ -223,7 +223,7 @@ import Testing
     }
 
     @Test(
-        "nobody changes more often whether they are seen than a user may in a minute", arguments: [BenchScale.full, .quick, .smoke])
+        "no user changes their visibility more often than allowed in a minute", arguments: [BenchScale.full, .quick, .smoke])
     func presenceRounds(scale: BenchScale) {
         let rounds = CrowdBenchmark.presenceRounds(scale)
         #expect(rounds > 0 && 2 * rounds <= Limits.presenceChangesPerMinute)
@@ -240,12 +240,12 @@ import Testing
         #expect(senders.count == channelCount * memberCount && markers == senders)
         let opening = steps.filter { $0.opener != nil }
         #expect(opening.count == steps.count / 10 && Set(opening.map(\.channel)).count == channelCount)
-        // Nobody does two things at one message.
+        // No user does two things with one message.
         let doing = steps.map { step in Set(step.markers + [step.sender, step.opener ?? -1]) }
         #expect(doing.allSatisfy { $0.count == 4 })
     }
 
-    @Test("beside the pages from all over the database each channel is sent to, and each is read")
+    @Test("besides reading pages from all over the database, messages are sent to each channel, and each is read")
     func spreadCalls() {
         let channelCount = 200
         let calls = (0..<4 * channelCount).map { SpreadBenchmark.call($0, channelCount: channelCount, sendingEvery: 4) }
@@ -256,9 +256,9 @@ import Testing
         #expect(alone.allSatisfy { !$0.isSend } && Set(alone.map { $0.channel }).count == channelCount)
     }
 
-    @Test("a load with many messages under way goes on for as long as it was told, however long that is")
+    @Test("a load with many messages in progress continues for as long as set, however long that is")
     func longLoad() async throws {
-        // It ends the server even if this process is killed.
+        // The directory ends the server even if this process is killed.
         let run = try RunDirectory(in: FileManager.default.temporaryDirectory)
         defer { withExtendedLifetime(run) {} }
         let compared = try await ComparedServer(ServerProcess.binary, in: run.url, users: 2) { _ in "fanout" }
@@ -268,7 +268,7 @@ import Testing
         #expect(measured.deliveriesPerSecond > 0)
     }
 
-    @Test("a compared cost of many channels names as many as are made", arguments: [BenchScale.full, .quick, .smoke])
+    @Test("a compared cost of many channels names the number of channels made", arguments: [BenchScale.full, .quick, .smoke])
     func comparedChannels(scale: BenchScale) {
         let names = [ResumeBenchmark.costs(scale)[0].name, ChannelListBenchmark.costs(scale)[0].name]
         #expect(names.allSatisfy { $0.hasSuffix(" of \(ComparedServer.channels(scale).count) channels") }, "\(names)")
@@ -305,7 +305,7 @@ import Testing
     }
 
     @Test(
-        "a program that can't be run, or a part that can't be compared, is refused",
+        "a program that can't be run, or a part without comparison, is refused",
         arguments: ["send --against /nowhere/roost", "start --against /bin/true", "send --quick"])
     func refusals(words: String) async throws {
         let run = try await CommandRun.roost(
@@ -314,7 +314,7 @@ import Testing
     }
 
     @Test(
-        "a count that no benchmark can have is a mistake in the command, and told by its option",
+        "an impossible count is a mistake in the command, reported by its option",
         arguments: [
             ("idle --sockets=-1", "--sockets"), ("idle --sockets 0", "--sockets"), ("fanout --sockets 0", "--sockets"),
             ("fanout --sockets \(Int.max)", "--sockets"), ("live --sockets 3", "--sockets"), ("hostile --sockets 0", "--sockets"),
@@ -328,7 +328,7 @@ import Testing
         #expect(run.status == 64 && run.output == "" && run.errors.contains("\(option) is a number from "), "\(run.errors)")
     }
 
-    @Test("a directory that isn't there is refused by its name, and not made, and so is a file")
+    @Test("a missing directory is refused by its name, and not made, and so is a file")
     func missingDirectory() async throws {
         let directory = TemporaryDirectory.make()
         defer { try? FileManager.default.removeItem(at: directory) }

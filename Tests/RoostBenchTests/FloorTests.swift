@@ -7,7 +7,7 @@ import Testing
 @testable import RoostCore
 @testable import RoostDatabase
 
-/// The floors compare equal terms: they make the server's own statements, with its pragmas.
+/// The floors compare like with like: they run the server's own statements, with its pragmas.
 @Suite struct FloorTests {
     @Test("SQLite alone has the pragmas of the server's writer, and writes its log into the database at the same size")
     func pragmas() throws {
@@ -19,14 +19,14 @@ import Testing
         #expect(Set(FloorDatabase.pragmas) == Set(servers + others))
     }
 
-    @Test("SQLite alone writes for a send what the server writes, and reads of a page what the server reads")
+    @Test("SQLite alone writes the same for a send as the server, and reads the same for a page")
     func floors() throws {
         let writes = try StatementRecorder.ofSend(dialect: nil).filter { !$0.hasPrefix("SELECT") }
         #expect(FloorInserts.sql.map(StatementRecorder.withoutValues) == writes)
         #expect(FloorPages.columns.split(separator: ", ") == Message.columns.text.split(whereSeparator: { ", \n".contains($0) }))
     }
 
-    @Test("SQLite alone has texts bound as the server binds them, out of memory of the connection, and copies none")
+    @Test("SQLite alone binds texts like the server, from the connection's memory, without copies")
     func texts() throws {
         for name in ["FloorDatabase", "FloorInserts", "FloorPages"] {
             #expect(try !source("RoostBench/Floors/\(name).swift").contains("sqlite3_bind_text"), "\(name)")
@@ -36,7 +36,7 @@ import Testing
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         let floor = try FloorDatabase(path: directory.appending(path: "floor.sqlite").path)
         let insert = try floor.prepare("INSERT INTO settings (name, value) VALUES (?1, ?2)")
-        // Together longer than the memory of a connection, and one of them alone.
+        // Together they exceed the memory of a connection, and one of them does alone.
         let rows = (0..<20).map { ("row \($0)", String(repeating: "\($0 % 10)", count: $0 == 10 ? 20_000 : 2000)) }
         for (name, value) in rows { try insert.run([.text(name), .text(value)]) }
         // A statement that returns a row fails.
@@ -62,7 +62,7 @@ import Testing
     #endif
 }
 
-/// A transaction that notes the statements that pass through it.
+/// A transaction that records its statements.
 private final class StatementRecorder: Transaction {
     private let inner: any Transaction
     let dialect: Dialect
@@ -86,7 +86,7 @@ private final class StatementRecorder: Transaction {
 
     func perform(_ sql: SQL) throws {
         note(sql)
-        // SQLite has no locks of rows.
+        // SQLite has no row locks.
         if !sql.text.hasSuffix("FOR UPDATE") { try inner.perform(sql) }
     }
 
@@ -100,7 +100,7 @@ private final class StatementRecorder: Transaction {
 
     private func note(_ sql: SQL) { statements.append(Self.withoutValues(sql.text)) }
 
-    /// The statements of a batch that consists of one send, as a lane makes them.
+    /// A lane's statements for a batch of one send.
     ///
     /// - Parameter dialect: Nil for SQLite's.
     static func ofSend(dialect: Dialect?) throws -> [String] {
@@ -131,7 +131,7 @@ private final class StatementRecorder: Transaction {
         }
     }
 
-    /// A statement with a question mark for each value, however it is given.
+    /// A statement with a question mark for each value or parameter.
     static func withoutValues(_ statement: String) -> String {
         let text = statement.replacing("::", with: "@@")
             .replacing(#/'[^']*'/#, with: "?").replacing(#/:[a-z]\w*/#, with: "?").replacing(#/\?\d*/#, with: "?")

@@ -6,7 +6,7 @@ import Testing
 
 @testable import RoostCommand
 
-/// What the help of commands claims.
+/// Claims in the help of commands.
 @Suite struct HelpTextTests {
     /// A command's help as one line.
     private func help(_ command: any ParsableCommand.Type) -> String {
@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(
-        "help says what is so",
+        "the help's claims are true",
         arguments: [
             (Channels.Create.self, "used again within 7 days"), (Channels.Create.self, "--operator <user>"),
             (Channels.Update.self, "If neither is given, unchanged."),
@@ -39,7 +39,7 @@ import Testing
         #expect(names.count >= 6 && names.filter { !text.contains("swift run \($0) ") } == [])
     }
 
-    @Test("a key of channel.create is kept as long as the help says")
+    @Test("a key of channel.create is kept for as long as the help says")
     func keyLifetime() { #expect(Limits.idempotencyKeyHours == 7 * 24) }
 
     @Test("docs/channel-types.md has every option of the whole app, with its default")

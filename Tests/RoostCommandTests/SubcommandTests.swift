@@ -3,10 +3,10 @@ import Testing
 
 @testable import RoostCommand
 
-/// Subcommands that are misspelt.
+/// Misspelt subcommands.
 @Suite struct SubcommandTests {
     @Test(
-        "a misspelt subcommand is refused with the one that is meant, on every level",
+        "a misspelt subcommand is refused with the intended one, on every level",
         arguments: [
             ("serv", "There is no command 'roost serv'. Did you mean 'roost serve'?"),
             ("doctr --json", "There is no command 'roost doctr'. Did you mean 'roost doctor'?"),
@@ -19,12 +19,12 @@ import Testing
     func slips(words: String, message: String) {
         let slip = RoostCommand.slip(in: words.split(separator: " ").map(String.init))
         #expect(slip?.message == message)
-        // The help that is named is the one of the command whose part is misspelt.
+        // The error names the help of the command whose subcommand is misspelt.
         #expect(slip.map { message.contains("'\($0.command) ") } == true)
     }
 
     @Test(
-        "what isn't a slip of a subcommand is left to the parser",
+        "anything but a misspelt subcommand is left to the parser",
         arguments: [
             "", "serve", "help", "help serve", "help members list", "help --help", "--version", "--generate-completion-script bash",
             "frobnicate", "serve --prot 1",
@@ -34,7 +34,7 @@ import Testing
         #expect(RoostCommand.slip(in: words.split(separator: " ").map(String.init))?.message == nil)
     }
 
-    @Test("a command is told by the words that it is typed with")
+    @Test("a command is recognised by its typed words")
     func places() {
         let places = [RoostCommand.self, Serve.self, Members.Add.self, Keys.List.self, Config.Show.self].map {
             RoostCommand.place(of: $0)

@@ -38,7 +38,7 @@ struct FuzzCommand {
         exit(tally.finish(kinds) == 0 ? 0 : 1)
     }
 
-    /// A kind that never waits has a thread of its own: on the few threads of the tasks it would keep the server of the kind `wire` from
+    /// A kind that never waits has its own thread: on the few threads for tasks it would keep the server of the kind `wire` from
     /// answering, and be kept waiting by it.
     private static func fuzzOnThread(_ kind: FuzzKind, until deadline: Date, _ tally: Tally) async {
         await withCheckedContinuation { continuation in
@@ -57,7 +57,7 @@ struct FuzzCommand {
                 }
                 continuation.resume()
             }
-            // JSON that is as deep as it may be, and a debug build, need more than a thread has otherwise.
+            // JSON of the greatest depth, in a debug build, needs more than a thread's default.
             thread.stackSize = 8 << 20
             thread.start()
         }
@@ -83,7 +83,7 @@ struct FuzzCommand {
         }
     }
 
-    /// How many cases of a kind make a batch of about a second.
+    /// The number of cases of a kind in a batch of about a second.
     private static func batchSize(_ kind: FuzzKind) -> Int {
         switch kind {
         case .json, .packet, .presence, .news, .message: 20_000
@@ -134,7 +134,7 @@ final class Tally: Sendable {
         }
     }
 
-    /// - Returns: How many were found.
+    /// - Returns: The number of findings.
     func finish(_ kinds: [FuzzKind]) -> Int {
         let state = state.withLock { $0 }
         for kind in kinds { FuzzCommand.say("\(kind.rawValue): \(state.counts[kind, default: 0])") }

@@ -2,7 +2,7 @@ import NIOCore
 import NIOEmbedded
 import RoostServer
 
-/// Bytes of one connection: requests, upgrades and frames in any order, changed a little and cut anywhere.
+/// Bytes of one connection: requests, upgrades and frames in any order, slightly mutated and cut anywhere.
 enum ConnectionFuzz {
     static let words = [
         "\r\n", "\r\n\r\n", "\n", " ", ":", "GET ", "POST ", "HEAD ", "OPTIONS * ", "CONNECT a:1 ", "PRI * HTTP/2.0", "HTTP/1.1",
@@ -58,7 +58,7 @@ enum ConnectionFuzz {
         return random.chance(2) ? bytes : Mutation.of(bytes, words: words, &random)
     }
 
-    /// Reads bytes as a connection of the server does, in the pieces that the choices cut.
+    /// Reads bytes like a connection of the server, in random pieces.
     static func check(_ bytes: [UInt8], _ random: inout FuzzRandom) throws {
         let channel = EmbeddedChannel()
         channel.allowRemoteHalfClosure = true
@@ -67,7 +67,7 @@ enum ConnectionFuzz {
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = random.chance(2) ? rest.count : 1 + random.below(rest.count)
-            // A connection that was closed takes no more; that is an answer as well.
+            // A closed connection accepts no more; that is an answer as well.
             guard channel.isActive else { break }
             _ = try? channel.writeInbound(ByteBuffer(bytes: rest.prefix(count)))
             channel.embeddedEventLoop.run()

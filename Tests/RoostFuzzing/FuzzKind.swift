@@ -1,6 +1,6 @@
 import RoostAPI
 
-/// The kinds of fuzzing. Each makes its inputs by a grammar of its own and mutates them; the server's own code reads them.
+/// The kinds of fuzzing. Each makes its inputs by its own grammar and mutates them; the server's own code reads them.
 public enum FuzzKind: String, CaseIterable, Sendable {
     /// Bytes of a connection around the moment in which HTTP becomes a socket, cut anywhere.
     case connection
@@ -10,9 +10,9 @@ public enum FuzzKind: String, CaseIterable, Sendable {
     case message
     /// Packets of the bus between nodes.
     case packet
-    /// What nodes say to each other of those present.
+    /// Presence between nodes.
     case presence
-    /// What nodes tell each other in passing: typing, receipts, signals.
+    /// Ephemeral news between nodes: typing, receipts, signals.
     case news
     /// Operations, with their fields changed, performed on a database.
     case operation
@@ -20,7 +20,7 @@ public enum FuzzKind: String, CaseIterable, Sendable {
     case wire
 }
 
-/// An input that did what none may do. A crash isn't caught: the last line that was printed says from which seed it came.
+/// An input that broke a rule. A crash isn't caught: the last printed line has its seed.
 public struct FuzzFinding: Error, CustomStringConvertible, Sendable {
     public let input: [UInt8]
     public let what: String
@@ -32,7 +32,7 @@ public struct FuzzFinding: Error, CustomStringConvertible, Sendable {
 
     public var description: String { "\(what): \(String(decoding: input.prefix(2000), as: UTF8.self).debugDescription)" }
 
-    /// The input as the corpus keeps it.
+    /// The input in the corpus's form.
     public var hex: String {
         let digits = Array("0123456789abcdef")
         return String(input.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })

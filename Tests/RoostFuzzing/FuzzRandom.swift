@@ -28,9 +28,9 @@ public struct FuzzRandom: RandomNumberGenerator {
     mutating func bytes(_ count: Int) -> [UInt8] { (0..<count).map { _ in UInt8(truncatingIfNeeded: next()) } }
 }
 
-/// Changes bytes a little, so that most of what made them valid is still there.
+/// Mutates bytes slightly, so they stay mostly valid.
 enum Mutation {
-    /// - Parameter words: What is put in and cut at, besides single bytes.
+    /// - Parameter words: Texts to insert and to cut at, besides single bytes.
     static func of(_ bytes: [UInt8], words: [String], _ random: inout FuzzRandom) -> [UInt8] {
         var result = bytes
         for _ in 0...random.below(4) {

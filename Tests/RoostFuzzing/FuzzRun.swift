@@ -7,7 +7,7 @@ import Synchronization
 /// Runs cases from a seed. The same seed, kind and index make the same input.
 public struct FuzzRun: Sendable {
     public let seed: UInt64
-    /// Called before each batch, so that after a crash the last line says where it was.
+    /// Called before each batch, so after a crash the last line shows where it happened.
     let willRun: @Sendable (FuzzKind, Range<Int>) -> Void
 
     public init(seed: UInt64, willRun: @escaping @Sendable (FuzzKind, Range<Int>) -> Void = { _, _ in }) {
@@ -15,9 +15,9 @@ public struct FuzzRun: Sendable {
         self.willRun = willRun
     }
 
-    /// Replays what was found before, and what is worth beginning with.
+    /// Replays earlier findings, and other inputs worth starting with.
     ///
-    /// - Returns: How many inputs there were.
+    /// - Returns: The number of inputs.
     @discardableResult
     public static func replayCorpus() throws -> Int {
         let inputs = try corpus()
@@ -33,14 +33,14 @@ public struct FuzzRun: Sendable {
             case .connection, .wire: for _ in 0..<8 { try ConnectionFuzz.check(bytes, &random) }
             }
         }
-        // Or nothing would have been compared with Foundation.
+        // Otherwise nothing would have been compared with Foundation.
         for type in UntrustedBytes.plainOperations where !readingThemselves.contains(type.name) {
             throw FuzzFinding("no input of the corpus is a \(type.name) that reads its own fields", [])
         }
         return inputs.count
     }
 
-    /// The corpus: each line of `KIND.hex` that isn't a remark is one input.
+    /// The corpus: each line of `KIND.hex` that isn't a comment is one input.
     private static func corpus() throws -> [(FuzzKind, [UInt8])] {
         let directory = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Corpus")
         return try FuzzKind.allCases.flatMap { kind -> [(FuzzKind, [UInt8])] in
@@ -70,7 +70,7 @@ public struct FuzzRun: Sendable {
                 try ConnectionFuzz.check(input, &random)
             case .json: try JSONFuzz.check(JSONFuzz.input(&random))
             case .message:
-                // Every second one is of the operations that read their own fields.
+                // Every second one is an operation that reads its own fields.
                 try MessageFuzz.check(random.chance(2) ? PlainFuzz.input(&random) : MessageFuzz.input(&random))
             case .packet: PacketFuzz.check(PacketFuzz.input(&random))
             case .presence: try PresenceFuzz.check(PresenceFuzz.input(&random))
@@ -95,7 +95,7 @@ public struct FuzzRun: Sendable {
     public static let wireBatchSize = 1024
     private static let wireWorkers = 64
 
-    /// Runs batches against one server, as long as there is a next one.
+    /// Runs batches against one server while there is a next one.
     ///
     /// Frames of a server are read on tasks, and so are these cases: run other kinds meanwhile on threads of their own.
     public func runWire(

@@ -1,7 +1,7 @@
 import RoostAPI
 import RoostServer
 
-/// JSON by the grammar, changed a little; and what has to hold of it.
+/// JSON by the grammar, slightly mutated; and its required properties.
 enum JSONFuzz {
     static let words = [
         "{", "}", "[", "]", ",", ":", "\"", "\\", "\\u", "\\ud800", "\\udc00", "\\u0000", "null", "true", "false", "0", "-",
@@ -25,7 +25,7 @@ enum JSONFuzz {
         }
     }
 
-    /// As many marks in a row that two of these are too many.
+    /// This many marks in a row that twice as many are too many.
     private static let marks = String(repeating: "\u{301}", count: 70) + String(repeating: "\u{316}", count: 50)
 
     static func string(_ random: inout FuzzRandom) -> String {
@@ -41,7 +41,7 @@ enum JSONFuzz {
         return random.chance(4) ? text : Mutation.of(text, words: words, &random)
     }
 
-    /// Accepted JSON is also read by Foundation, comes out as it went in, and is accepted again.
+    /// Accepted JSON is also read by Foundation, is written as it was read, and is accepted again.
     static func check(_ bytes: [UInt8]) throws {
         guard let value = UntrustedBytes.json(bytes) else { return }
         guard let written = try? JSONWriter.bytes(of: value) else { throw FuzzFinding("JSON that is read can't be written", bytes) }

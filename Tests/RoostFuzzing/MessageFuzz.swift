@@ -3,7 +3,7 @@ import RoostCore
 import RoostServer
 import RoostTestSupport
 
-/// Frames of every operation, with fields that are right, nearly right and wrong.
+/// Frames of every operation, with valid, nearly valid and invalid fields.
 enum MessageFuzz {
     static let ids = [
         "ann", "bob", "cem", "general", "private", "group:private", "messaging:general", "x", "", "a/b", "..", "é", "e\u{301}",
@@ -23,7 +23,7 @@ enum MessageFuzz {
         return "{\"call\":\(random.chance(20) ? random.pick(numbers) : 1),\"operation\":\"\(entry.name)\"\(key),\"with\":\(with)}"
     }
 
-    /// The key of a call, as JSON: of few, so that they come again, with any of these times.
+    /// The key of a call, as JSON: one of few, so keys recur, with any of these times.
     private static func key(_ random: inout FuzzRandom) -> String {
         if random.chance(12) { return JSONFuzz.value(&random) }
         let time = random.chance(2) ? random.pick(numbers) : CoreWorld.start.milliseconds
@@ -36,7 +36,7 @@ enum MessageFuzz {
         return random.chance(2) ? text : Mutation.of(text, words: JSONFuzz.words, &random)
     }
 
-    /// A message is never answered with `internal_error`, and means what Foundation says, whoever reads it.
+    /// A message is never answered with `internal_error`, and means the same as to Foundation, whichever reader reads it.
     ///
     /// - Returns: The operation, if it read its own fields.
     @discardableResult
@@ -51,7 +51,7 @@ enum MessageFuzz {
         }
     }
 
-    /// A value that fits a field's shape, mostly.
+    /// A value that mostly fits a field's shape.
     private static func json(of schema: Schema, name: String, _ random: inout FuzzRandom) -> String {
         if !name.isEmpty, random.chance(30) { return JSONFuzz.value(&random) }
         switch schema {

@@ -3,7 +3,7 @@ import RoostCore
 import RoostServer
 import RoostTestSupport
 
-/// A little world in which operations are performed whatever their fields are. None may fail otherwise than by a refusal.
+/// A small world in which operations are performed with any fields. None may fail except by a refusal.
 final class OperationFuzz {
     private let world: CoreWorld
 

@@ -1,11 +1,11 @@
 import RoostAPI
 import RoostServer
 
-/// Packets of the bus, changed a little, for a node that follows their stream.
+/// Packets of the bus, slightly mutated, for a node that follows their stream.
 enum PacketFuzz {
     static func input(_ random: inout FuzzRandom) -> [UInt8] {
         var packet = UntrustedBytes.packet(of: "general", json: Array(JSONFuzz.value(&random).utf8))
-        // A number of 64 bits that is as large or as small as it can be.
+        // The largest or smallest number of 64 bits.
         if random.chance(4) {
             let place = random.below(packet.count - 8)
             packet.replaceSubrange(place..<place + 8, with: [random.pick([0x7f, 0x80, 0xff])] + [UInt8](repeating: 0xff, count: 7))
@@ -18,7 +18,7 @@ enum PacketFuzz {
     static func check(_ bytes: [UInt8]) { _ = UntrustedBytes.deliver(bytes, of: "general") }
 }
 
-/// What another node tells in passing, changed a little.
+/// Another node's ephemeral news, slightly mutated.
 enum NewsFuzz {
     private static let words = [
         "typing", "read", "signal", "markedUnread", "profileShown", "readSeq", "9223372036854775807", "-1", "general", "ann", "{",
@@ -36,7 +36,7 @@ enum NewsFuzz {
     }
 }
 
-/// What another node says of those present in a channel, changed a little.
+/// Another node's presence in a channel, slightly mutated.
 enum PresenceFuzz {
     private static let words = [
         "present", "onlineBeyond", "9223372036854775807", "-1", "\"ann\",", "other", "general", "{", "}", "[", "]",

@@ -2,7 +2,7 @@ import RoostAPI
 import RoostCore
 import RoostServer
 
-/// Frames of the operations that read their own fields, valid for the most part, with all that JSON can write in several ways.
+/// Frames of the operations that read their own fields, mostly valid, with everything that JSON can write in several ways.
 enum PlainFuzz {
     private static let texts = [
         "a", "general", "é", "e\u{301}", "🐦", "\u{7f}", "\u{2028}", "\\n", "\\r", "\\t", "\\b", "\\f", "\\/", "\\\\", "\\\"",
@@ -44,7 +44,7 @@ enum PlainFuzz {
 
     // MARK: Values
 
-    /// A value of a field's shape. One in sixty is of another.
+    /// A value of a field's shape. One in sixty has another.
     private static func value(of schema: Schema, _ random: inout FuzzRandom) -> String {
         if random.chance(60) { return random.pick(["null", "true", "{}", "[]", "\"\"", "7"]) }
         switch schema {
@@ -58,7 +58,7 @@ enum PlainFuzz {
         case .map(let element):
             return object((0..<random.below(4)).map { ("k\($0)", value(of: element, &random)) }, &random)
         case .object(_, let fields):
-            // All of them seldom: of a page's, most exclude each other.
+            // All of them only rarely: most of a page's exclude each other.
             let (optional, hasAll) = (1 + random.below(6), random.chance(8))
             let given = fields.filter { $0.isRequired ? !random.chance(80) : hasAll || random.chance(optional) }
             return object(given.shuffled(using: &random).map { ($0.name, value(of: $0.schema, &random)) }, &random)
@@ -91,7 +91,7 @@ enum PlainFuzz {
 
     // MARK: Text
 
-    /// Now and then a member comes twice, is unknown, or has an escape in its name.
+    /// Sometimes a member is duplicated, unknown, or has an escape in its name.
     private static func object(_ members: [(String, String)], _ random: inout FuzzRandom) -> String {
         var members = members
         if random.chance(40), let member = members.first { members.append(member) }

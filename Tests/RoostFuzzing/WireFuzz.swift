@@ -7,7 +7,7 @@ import RoostTestSupport
 struct WireFuzz: Sendable {
     let server: TestServer
     let token: String
-    /// The time of keys that the server takes: the day, so that a seed repeats a run.
+    /// The time of keys that the server accepts: the day, so a seed repeats a run.
     private let day = Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 / 86_400) * 86_400_000)
 
     init() async throws {
@@ -30,7 +30,7 @@ struct WireFuzz: Sendable {
         if isFailure { throw FuzzFinding("the server answers with internal_error", bytes) }
     }
 
-    /// A machine that is busy with other things may take longer than a connection waits.
+    /// A busy machine may take longer than a connection waits.
     private func connection() async throws -> RawConnection {
         for _ in 0..<5 {
             if let connection = try? await RawConnection.connect(port: server.port) { return connection }

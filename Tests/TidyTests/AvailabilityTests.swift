@@ -1,9 +1,9 @@
 import Testing
 
-/// What a build for the oldest systems would show, which Linux can't: there nothing is too new.
+/// Checks that a build for the oldest systems would make, which Linux can't: there nothing is too new.
 @Suite("Availability")
 struct AvailabilityTests {
-    @Test("Whatever of the SDK declares or calls `next(isolation:)` stands in a function that says which systems have it")
+    @Test("Every declaration and call of `next(isolation:)` in the SDK is in a function that says which systems have it")
     func isolatedIteration() {
         let wrong = SourceFile.sources.filter { $0.target == "Roost" }.flatMap { file in
             Self.unmarked(in: file.codeLines).map { "\(file.path):\($0 + 1)" }
@@ -11,12 +11,12 @@ struct AvailabilityTests {
         #expect(wrong == [])
     }
 
-    @Test("The reading of availability looks at the attributes above the function that a line stands in")
+    @Test("The reading of availability checks the attributes above a line's function")
     func readsAttributes() {
         let code = CodeReader.code(
             of: """
                 mutating func next() async -> Int? { await numbers.next(isolation: nil) }
-                /// Has `next(isolation:)` of its own.
+                /// Has its own `next(isolation:)`.
                 @available(macOS 15, iOS 18, *)
                 @inlinable
                 mutating func next(isolation actor: isolated (any Actor)?) async -> Int? {

@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// The table at the end of SECURITY.md, which names the tests that hold each claim.
+/// The table at the end of SECURITY.md, which names the tests that cover each claim.
 @Suite("Claims")
 struct ClaimTests {
-    @Test("Every suite and test that SECURITY.md names is there, and every claim in its table names one or says why there is none")
+    @Test("Every suite and test named in SECURITY.md exists, and every claim in its table names one or says why there is none")
     func securityNamesTests() throws {
         let text = try String(contentsOf: SourceFile.root.appending(path: "SECURITY.md"), encoding: .utf8)
         let parts = text.components(separatedBy: "\n## What holds these claims\n")
@@ -16,7 +16,7 @@ struct ClaimTests {
         #expect(wrong == [] && !rows.isEmpty)
     }
 
-    /// Returns the faults of a row. Its second cell has suites in backticks, some followed by words of titles in quotation marks.
+    /// Returns the faults of a row. Its second cell has suites in backticks, some followed by parts of titles in quotation marks.
     private static func faults(in row: String, _ titles: [String: [String]]) -> [String] {
         let cells = row.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
         guard cells.count == 2 else { return ["\(row) has \(cells.count) cells"] }
@@ -39,7 +39,7 @@ struct ClaimTests {
         return suite == nil ? ["\(claim): nothing is named"] : faults
     }
 
-    /// The titles of tests by the names of suites, and by the name of the file for those in Python.
+    /// The titles of tests by the names of suites, or by the file name for those in Python.
     private static func titles() throws -> [String: [String]] {
         var titles: [String: [String]] = [:]
         for file in SourceFile.tests {
@@ -54,7 +54,7 @@ struct ClaimTests {
         return titles
     }
 
-    /// The strings that stand behind a word, each to its first quotation mark.
+    /// The strings after a word, each up to its first quotation mark.
     private static func quoted(in text: String, behind word: String) -> [String] {
         text.components(separatedBy: word).dropFirst().compactMap { part in
             let argument = part.drop { $0.isWhitespace }

@@ -5,12 +5,12 @@ import Testing
 struct ClockTests {
     private static let server = SourceFile.sources.filter { ["RoostServer", "RoostDatabase"].contains($0.target) }
 
-    @Test("Threads of the server wait for a time only by MonotonicSemaphore: on Linux the others wait until a time of the day")
+    @Test("Threads of the server wait with a time limit only by MonotonicSemaphore: on Linux others wait until a time of day")
     func waiting() {
         let timed =
             /\bNSCondition(Lock)?\b|\.wait\((timeout|wallTimeout|until):|\block\(before:|sleep\(until: *Date|pthread_cond_timed|\bsem_timed|\bRunLoop\b|\bDispatchWallTime\b|wallDeadline/
         let wrong = Self.server.flatMap { file in
-            // A group of Dispatch waits for a span of time.
+            // A group of Dispatch waits for a duration.
             file.places(of: timed) { file.path.hasSuffix("Service/Threads.swift") && $0.contains("running.wait(timeout:") }
         }
         #expect(wrong == [])

@@ -1,7 +1,7 @@
 import Testing
 
-/// `scripts/derive --check` verifies that derived code follows from the fields; this tests what it can't see.
-@Suite("What is derived")
+/// `scripts/derive --check` verifies that derived code follows from the fields; this covers the rest.
+@Suite("Derived code")
 struct DerivedTests {
     @Test("AM-04 a test compares every model that writes itself with its Encodable half")
     func modelsAreCompared() throws {

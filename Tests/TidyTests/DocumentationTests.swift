@@ -6,7 +6,7 @@ import Testing
 struct DocumentationTests {
     private static let targets: Set<String> = ["RoostAPI", "Roost"]
 
-    /// What protocols of Swift's own, or of the wire, demand of many types, and document. Operators have no name here.
+    /// Requirements of Swift's own protocols, or of the wire's, for many types, documented there. Operators have no name here.
     private static let clear: Set<String> = [
         "validate", "encode", "description", "codingKey", "schema", "schemaExample", "rawValue", "hash", "allCases", "next",
         "Response", "",
@@ -19,9 +19,9 @@ struct DocumentationTests {
         var isField: Bool
     }
 
-    /// All public types, functions, properties and initialisers of the SDK and of the language say what they are for, operations and their fields too.
+    /// All public types, functions, properties and initialisers of the SDK and of RoostAPI are documented, operations and their fields too.
     ///
-    /// Not asked for it: what a protocol demands and describes, but for fields; further forms of a function that is described; cases of enumerations, of which
+    /// Exempt: a protocol's documented requirements, except fields; further forms of a documented function; cases of enumerations, for which
     /// `scripts/public-names` asks it where an app has them with Roost.
     @Test("Every public type, function, property and initialiser of RoostAPI and Roost has a docstring")
     func publicIsDocumented() {
@@ -46,11 +46,11 @@ struct DocumentationTests {
         #expect(count > 1000)
     }
 
-    /// Names of several words alone: one word can be that of a field or of a role.
-    @Test("Every code that a docstring of RoostAPI and Roost names is one of a refusal, or of what a call has done for a user")
+    /// Only names of several words: one word can be that of a field or of a role.
+    @Test("Every code named in a docstring of RoostAPI and Roost is that of a refusal, or of a call's outcome for a user")
     func codesExist() {
         var codes = Set(RoostError.Code.allCases.map(\.rawValue) + MemberResult.Outcome.allCases.map(\.rawValue))
-        // What ended a piece of work that the server repeats: no refusal.
+        // The code of repeated work that never ended, which isn't a refusal.
         codes.insert("never_ended")
         var (wrong, count): ([String], Int) = ([], 0)
         for file in SourceFile.sources where Self.targets.contains(file.target) {
@@ -65,8 +65,8 @@ struct DocumentationTests {
         #expect(count > 100)
     }
 
-    /// Figures between two other marks look as if something kept them up to date, and grow old beside the table that is.
-    @Test("The page of the benchmark has no comments of HTML but the two marks that scripts/bench-table writes between")
+    /// Figures between two other marks look as if they were kept up to date, and become outdated beside the table that is.
+    @Test("The page of the benchmark has no HTML comments but the two marks that scripts/bench-table writes between")
     func marksOfThePage() throws {
         func text(_ path: String) throws -> String {
             try String(contentsOf: SourceFile.root.appending(path: path), encoding: .utf8)
@@ -78,7 +78,7 @@ struct DocumentationTests {
         #expect(comments == marks)
     }
 
-    /// The names of what the protocols of the two targets demand, with a docstring there.
+    /// The names of the documented requirements of the two targets' protocols.
     private static let demanded: Set<String> = {
         var names: Set<String> = []
         for file in SourceFile.sources where targets.contains(file.target) {
@@ -96,7 +96,7 @@ struct DocumentationTests {
         return names
     }()
 
-    /// What a line declares publicly and ought to describe.
+    /// The public declaration of a line, which has to be documented.
     private static func declaration(in line: Substring) -> Declaration? {
         guard
             let match = line.firstMatch(
@@ -106,7 +106,7 @@ struct DocumentationTests {
         else { return nil }
         let (kind, name) = (String(match.1), String(match.2))
         if kind == "init" {
-            // Decoding, raw values and literals are what protocols of Swift's own demand.
+            // Decoding, raw values and literals are requirements of Swift's own protocols.
             let isDemanded = ["(from ", "(rawValue", "(stringLiteral", "codingKey"].contains { line.contains($0) }
             return isDemanded ? nil : Declaration(kind: kind, name: "init", isField: false)
         }

@@ -3,10 +3,10 @@ import RoostAPI
 import RoostCore
 import Testing
 
-/// The rules of ARCHITECTURE.md, which the compiler can't hold.
+/// The rules of ARCHITECTURE.md that the compiler can't check.
 @Suite("The map")
 struct MapTests {
-    /// What each target may import, besides NIO where it is named.
+    /// The modules that each target may import, besides NIO if it is named.
     private static let imports: [String: Set<String>] = [
         "RoostAPI": ["Foundation"],
         "RoostCore": ["RoostAPI", "Foundation", "Crypto"],
@@ -17,13 +17,13 @@ struct MapTests {
             "RoostAPI", "RoostCore", "RoostDatabase", "Foundation", "Dispatch", "Synchronization", "Logging", "NIO", "Hummingbird",
             "HummingbirdCore", "HTTPTypes", "JWTKit", "Crypto", "Metrics", "CoreMetrics", "ServiceLifecycle", "CNATS",
         ],
-        // Synchronization needs iOS 18. What Apple's systems alone have is imported where they have it.
+        // Synchronization needs iOS 18. Modules that only Apple's systems have are imported if they can be.
         "Roost": [
             "RoostAPI", "Foundation", "FoundationNetworking", "Dispatch", "Observation", "Logging", "GRDB", "GRDBSQLite", "NIO",
             "Network",
         ],
         "RoostTesting": ["RoostAPI", "RoostServer", "Roost", "Foundation", "Synchronization", "Logging", "ServiceLifecycle"],
-        // It fills data directories itself, measures the rules and the driver beside the server, and watches live objects as an app does.
+        // It fills data directories itself, measures the rules and the driver besides the server, and watches live objects like an app.
         "RoostBench": [
             "RoostAPI", "RoostCore", "RoostDatabase", "RoostServer", "Roost", "CEpoll", "Foundation", "Observation",
             "Synchronization", "Logging", "CoreMetrics", "NIO", "GRDBSQLite",
@@ -44,7 +44,7 @@ struct MapTests {
         "Watching", "Moderation", "Communities", "Files", "Search", "Notifications",
     ]
 
-    /// What belongs to no feature stands in a folder named for its job. Targets that aren't named here are free.
+    /// Code that belongs to no feature is in a folder named for its job. Targets not named here are free.
     private static let jobs: [String: Set<String>] = [
         "RoostAPI": ["Wire", "Streams"], "RoostCore": ["Kernel", "Streams"], "RoostDatabase": [],
         "Roost": ["Connection", "Live", "Store", "Sync", "Roost.docc"],
@@ -54,7 +54,7 @@ struct MapTests {
     func importsByTarget() {
         var wrong: [String] = []
         for file in SourceFile.sources {
-            // Regular expressions take their time in a debug build.
+            // Regular expressions are slow in a debug build.
             for line in file.codeLines where line.contains("import ") {
                 guard
                     let match = line.firstMatch(
@@ -84,7 +84,7 @@ struct MapTests {
     /// The folder that each table belongs to, and the tables of others that the statements of a folder read.
     struct Tables: Sendable {
         let target: String
-        /// A part of the paths of the files that make them; empty for any.
+        /// A part of the paths of the files that create the tables; empty for any.
         let schema: String
         let owners: [String: String]
         let readsOfOthers: [String: Set<String>]
@@ -123,21 +123,21 @@ struct MapTests {
             "settings": "Kernel",
             "user_heads": "Streams", "user_activity": "Users", "users": "Users",
         ],
-        // Where two statements instead of a join would read a row for each row.
+        // Exceptions where two statements instead of a join would read a row for each row.
         readsOfOthers: [
-            // One statement finds out what a caller may do in a channel, and lists of channels are lists of memberships with counters.
+            // One statement finds a caller's permissions in a channel, and lists of channels are lists of memberships with counters.
             "Channels": ["channel_heads", "members"],
             // A scope locks streams before an operation begins.
             "Kernel": ["channel_heads", "user_heads"],
             // Members are listed with their profiles and when they were last online; memberships of deleted channels don't count.
-            // Who comes back is mentioned by the newest message that they can see.
+            // A user who rejoins is mentioned by the newest message that they can see.
             "Members": ["channel_heads", "mentions", "user_activity", "users"],
-            // Drafts in deleted channels come with no changes.
+            // Drafts in deleted channels aren't among changes.
             "Messages": ["channel_heads"],
-            // Whom a message is pushed is one statement, for members who aren't deactivated.
+            // One statement finds who gets a push for a message, among members who aren't deactivated.
             "Notifications": ["members", "users"],
-            // What is unread is the difference between a membership and its channel's counters, less what was purged after it.
-            // Who doesn't share their reading is left out of who has read.
+            // The unread count is the difference between a membership and its channel's counters, less messages purged after it.
+            // Users who don't share their reading are left out of the readers.
             "Reading": ["channel_heads", "members", "messages", "purged_counts", "purged_messages", "users"],
             // A user follows the streams of the channels that they are a member of.
             "Streams": ["members"],
@@ -158,14 +158,14 @@ struct MapTests {
         ],
         readsOfOthers: [
             // A row of a channel list is one statement; lists of channels are lists of memberships with counters. The newest message is one of
-            // the window, which the position says, with the user's changes on their way.
+            // the window, given by the position, with the user's unsent changes.
             "Channels": ["invitations", "memberships", "messages", "overlays", "positions", "users"],
-            // A membership counts what came after it, up to where the channel is followed. An overlay keeps what the server has said of it.
+            // A membership counts later messages, up to where the channel is followed. An overlay keeps the server's state of it.
             "Members": ["messages", "overlays"],
             // A user doesn't see messages from before their history floor, nor those that they are concealing; older ones than the window are
             // the server's. Messages are shown with their senders.
             "Messages": ["memberships", "overlays", "positions", "users"],
-            // Rows about a message follow the message. What is on its way is shown over a membership, with what it leaves unread.
+            // Rows about a message follow the message. Unsent changes are shown over a membership, with what they leave unread.
             "Store": ["memberships", "messages", "purged"],
             // Users stay as long as something names them.
             "Users": ["invitations", "members", "messages"],
@@ -180,7 +180,7 @@ struct MapTests {
         let writes = tables.foreign(/\b(?:INSERT INTO|INSERT OR REPLACE INTO|UPDATE|DELETE FROM)\s+([a-z_]+)/)
         #expect(writes.map { "\($0.file.path) writes \($0.table)" } == [])
 
-        // A name that is no table is that of a subquery.
+        // A name that isn't a table's is that of a subquery.
         let reads = tables.foreign(/\b(?:FROM|JOIN)\s+([a-z_]+)/).filter { tables.owners[$0.table] != nil }
         let found = Dictionary(grouping: reads, by: \.folder).mapValues { Set($0.map(\.table)) }
         #expect(found == tables.readsOfOthers)
@@ -196,7 +196,7 @@ struct MapTests {
         #expect(wrong.map(\.path) == [])
     }
 
-    @Test("The rules are deterministic: no clock, no chance, no threads of their own")
+    @Test("The rules are deterministic: no clock, no randomness, no threads of their own")
     func deterministicCore() {
         let pattern =
             /\bDate\(|\bDate\.now|\bUUID\(|\.random\b|\.randomElement|\.shuffled?\(|\bThread\b|\basync\b|\bawait\b|sleep\(|RandomNumberGenerator|\bDispatch|\bTask\b|Clock\b|\bProcessInfo|\bMutex\b|\bAtomic\b|gettimeofday|\btime\(|\bactor\s+\w/
@@ -226,7 +226,7 @@ struct MapTests {
             file.places(of: /\bSQL\(|\.text\s*\+=|SQL\.init/) { _ in file.path.hasSuffix("Kernel/SQL.swift") }
         }
         #expect(wrong == [])
-        // GRDB's own calls take strings: in the driver only literals without a value in them, and what the type SQL holds.
+        // GRDB's own calls take strings: in the driver only literals without interpolated values, and the text of the type SQL.
         let driver = SourceFile.sources.filter { $0.target == "RoostDatabase" }.flatMap { file in
             file.places(of: /\bsql:/) { line in
                 line.contains(/sql: "[^\\"]*"/) || line.contains("sql: sql.text") || line.contains(/sql: (RoostCore\.)?SQL\b/)
@@ -235,7 +235,7 @@ struct MapTests {
         #expect(driver == [])
     }
 
-    @Test("What comes over the bus is never stored: nothing that reads it writes to the database")
+    @Test("Data from the bus is never stored: nothing that reads it writes to the database")
     func busIsNotStored() {
         let wrong = SourceFile.sources.filter { $0.path.hasPrefix("Sources/RoostServer/Cluster/") }.flatMap { file in
             file.places(of: /\bWriteTransaction\b|\.write\(lane\b|\.submit\(write\b/)
@@ -243,7 +243,7 @@ struct MapTests {
         #expect(wrong == [])
     }
 
-    @Test("Every operation that is declared is listed, and every one that is listed has a behaviour")
+    @Test("Every declared operation is listed, and every listed one has a behaviour")
     func operationsAreListed() {
         var declared: Set<String> = []
         for file in SourceFile.sources where file.target == "RoostAPI" {

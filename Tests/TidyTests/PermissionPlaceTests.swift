@@ -2,14 +2,14 @@ import Testing
 
 @Suite("Where permissions are decided")
 struct PermissionPlaceTests {
-    /// The files of RoostCore that look at a caller's role in the app: the table's own, and those for which ARCHITECTURE.md gives a reason.
+    /// The files of RoostCore that check a caller's role in the app: the table's own, and those for which ARCHITECTURE.md gives a reason.
     private static let files = [
         "Channels/CreateChannel.swift", "Channels/IdempotencyKeys.swift", "Channels/QueryChannelsFinding.swift",
         "Kernel/Context.swift", "Kernel/OperationKeys.swift", "Kernel/Permissions+Giving.swift", "Kernel/Permissions.swift",
         "Streams/Readers.swift",
     ]
 
-    @Test("No rule looks at a caller's role in the app besides the table of permissions and the places that ARCHITECTURE.md names")
+    @Test("Only the table of permissions and the places that ARCHITECTURE.md names check a caller's role in the app")
     func rolesOfTheApp() {
         // No word boundary before it: to Swift's, `caller.role` is one word.
         let looks = /\.isAdmin\b|\.actsAsOperator\b|role [!=]= \.(?:service|admin|moderator|guest|user)\b|\bextension AppRole\b/

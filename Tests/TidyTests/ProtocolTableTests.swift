@@ -3,13 +3,13 @@ import RoostAPI
 import RoostCore
 import Testing
 
-/// The tables of the documents, held to what the code says. Those of operations are held by `test_interop.py`, that of permissions by
+/// The tables of the documents match the code. Those of operations are covered by `test_interop.py`, that of permissions by
 /// `PermissionTableTests`.
 @Suite("The tables of the documents")
 struct ProtocolTableTests {
     /// Returns the rows of a table as their cells, without its head.
     ///
-    /// - Parameter head: What the table's first line begins with.
+    /// - Parameter head: The beginning of the table's first line.
     private static func rows(of page: String, in section: String, headed head: String) throws -> [[String]] {
         let text = try String(contentsOf: SourceFile.root.appending(path: page), encoding: .utf8)
         let parts = "\(text)\n".components(separatedBy: "\n## \(section)\n")
@@ -27,7 +27,7 @@ struct ProtocolTableTests {
         cell.matches(of: /[0-9][0-9,]*/).compactMap { Int($0.0.filter { $0 != "," }) }
     }
 
-    /// Returns a sentence for each name that a document leaves out, has made up, or has twice.
+    /// Returns a sentence for each name that a document lacks, invents, or repeats.
     private static func differences(of documented: [String], from names: some Sequence<String>) -> [String] {
         let (found, names) = (Set(documented), Set(names))
         let missing = names.subtracting(found).sorted().map { "\($0) is missing" }
@@ -38,7 +38,7 @@ struct ProtocolTableTests {
 
     // MARK: Operations
 
-    @Test("the operations that docs/protocol.md says only read are those that do")
+    @Test("the operations that docs/protocol.md calls read-only are those that are")
     func reads() throws {
         let text = try String(contentsOf: SourceFile.root.appending(path: "docs/protocol.md"), encoding: .utf8)
         let row = /\n\| `([a-zA-Z]+\.[a-zA-Z]+)` \| (?:GET|POST|PUT|PATCH|DELETE) \|[^|\n]*\|[^|\n]*\| (read)? ?\|/
@@ -69,7 +69,7 @@ struct ProtocolTableTests {
         "`cursor`": [Limits.cursorLength],
     ]
 
-    @Test("the limits of docs/protocol.md are those of the code, with their names and numbers, and no named one is left out")
+    @Test("the limits of docs/protocol.md are those of the code, with names and numbers, and no named one is missing")
     func limits() throws {
         let rows = try Self.rows(of: "docs/protocol.md", in: "Limits", headed: "| what | limit | name |")
         #expect(rows.filter { $0.count != 3 } == [])
@@ -85,7 +85,7 @@ struct ProtocolTableTests {
                     wrong.append("\(name) is no limit of config.get")
                     continue
                 }
-                // A row can refer to another one for its number.
+                // A row can refer to another one's number.
                 if numbers.isEmpty { continue }
                 named.insert(name)
                 let values = row[1].contains("days") ? numbers.map { $0 * 24 } : numbers
@@ -130,7 +130,7 @@ struct ProtocolTableTests {
 
     // MARK: Errors and close codes
 
-    @Test("the table of errors in docs/protocol.md has each code once, with the status that it is answered with")
+    @Test("the table of errors in docs/protocol.md has each code once, with its status")
     func errors() throws {
         let rows = try Self.rows(of: "docs/protocol.md", in: "Errors", headed: "| code | status |")
         let documented = rows.map { "\(Self.words(in: $0[0]).joined()) \($0[1])" }.sorted()
@@ -140,7 +140,7 @@ struct ProtocolTableTests {
     // MARK: Effects
 
     @Test(
-        "the kinds of effects of docs/operations/monitoring.md have the attempts that the code gives them, and its example is of one that ends"
+        "the kinds of effects in docs/operations/monitoring.md have the code's attempts, and its example is of one that ends"
     )
     func effects() throws {
         let expected = EffectKinds.all.map { kind in
@@ -159,13 +159,13 @@ struct ProtocolTableTests {
     // MARK: The log
 
     @Test(
-        "each line of the log that a page lists is one that the server writes",
+        "each log line listed on a page is one that the server writes",
         arguments: [("docs/operations/monitoring.md", "The log"), ("docs/operations/cluster.md", "What to watch")])
     func log(page: String, section: String) throws {
         let rows = try Self.rows(of: page, in: section, headed: "| line | level |")
         let sources = SourceFile.sources.filter { ["RoostServer", "RoostCommand"].contains($0.target) }.map(\.text)
         let missing = rows.flatMap { Self.words(in: $0[0]) }.filter { line in
-            // Dots stand for what differs, and a line can have a number before its end.
+            // Dots stand for varying parts, and a line can have a number before its end.
             let parts = line.components(separatedBy: "…").map { $0.trimmingCharacters(in: .init(charactersIn: " .,")) }
             return parts.contains { part in !part.isEmpty && !sources.contains { $0.contains(part) } }
         }
@@ -179,7 +179,7 @@ struct ProtocolTableTests {
         let rows = try Self.rows(of: "docs/operations/monitoring.md", in: "roost doctor", headed: "| check |")
         let text = SourceFile.sources.filter { $0.path.hasPrefix("Sources/RoostCommand/Doctor/") }.map(\.text).joined()
         let named = text.matches(of: /Finding\(\s*"([^"]+)",\s*\.(?:warn|fail)/).map { String($0.1) }
-        // The name of a check with several findings may stand before them.
+        // The name of a check with several findings may precede them.
         let constants = text.matches(of: /let check = "([^"]+)"/).map { String($0.1) }
         #expect(named.count > 20 && !constants.isEmpty)
         #expect(Self.differences(of: rows.flatMap { Self.words(in: $0[0]) }, from: named + constants) == [])
@@ -188,7 +188,7 @@ struct ProtocolTableTests {
     // MARK: Tables and folders
 
     @Test(
-        "the tables of ARCHITECTURE.md, and those that docs/operations/cluster.md divides, are all that there are",
+        "ARCHITECTURE.md, and the division in docs/operations/cluster.md, have all tables and no others",
         arguments: [
             ("ARCHITECTURE.md", "The tables", "| table |"),
             ("docs/operations/cluster.md", "Spreading the tables further", "| tables |"),

@@ -2,13 +2,13 @@ import RoostAPI
 import Testing
 
 /// The kinds of rows are declared in their features' folders, and named nowhere else (decision 0044).
-@Suite("Where rows are named")
+@Suite("Places that name rows")
 struct RowPlaceTests {
-    /// Kinds that streams themselves are made of: by memberships they are followed.
+    /// Kinds that streams themselves depend on: memberships decide which are followed.
     private static let ofStreams: Set<String> = ["memberships"]
     private static let targets: Set<String> = ["RoostAPI", "RoostCore", "RoostServer", "Roost"]
 
-    /// The files that name rows of another feature all the same, and why.
+    /// The files that name rows of another feature, and why.
     private static let exceptions: [(reason: String, files: [String: Set<String>])] = [
         (
             "This is the list of kinds.",
@@ -90,7 +90,7 @@ struct RowPlaceTests {
         ),
     ]
 
-    @Test("A feature's rows are named in its folders alone, but for places with a reason: all else goes through the list of kinds")
+    @Test("Only a feature's folders name its rows, except for places with a reason: all else goes through the list of kinds")
     func rowsByFeature() throws {
         var found: Set<String> = []
         for kind in RowKinds.standard.all where !Self.ofStreams.contains(kind.kind) {
@@ -110,7 +110,7 @@ struct RowPlaceTests {
         #expect(Set(allowed).subtracting(found).sorted() == [], "an exception without a use")
     }
 
-    @Test("The reading of names tells a type from longer names and from another type's own")
+    @Test("The reading of names distinguishes a type from longer names and from another type's member")
     func readsNames() {
         let lines: [Substring] = [
             "var a: [Message] = []", "Result<Message, any Error>", "Message.self", "extension Message: ContentSized {",

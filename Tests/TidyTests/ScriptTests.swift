@@ -3,8 +3,8 @@ import Testing
 
 @Suite("Scripts")
 struct ScriptTests {
-    /// With `pipefail`, a pipe ends with the fault of who wrote to one that had left already: now and then, as the two are quick.
-    @Test("in a pipe, nobody leaves before the one before them has ended")
+    /// With `pipefail`, a pipe fails if a command writes to one that has already exited, which depends on timing.
+    @Test("in a pipe, no command exits before the previous one has ended")
     func readersStay() throws {
         var found: [String] = []
         for path in try Self.paths() {
@@ -18,7 +18,7 @@ struct ScriptTests {
     }
 
     @Test(
-        "knows who leaves early",
+        "knows the commands that exit early",
         arguments: [
             ("a | head -n 1", true), ("a | grep -q b", true), ("a | grep -o -m 1 b", true), ("a | sed -n '/b/{p;q}'", true),
             ("grep -q a file", false), ("a | grep b", false), ("a || head -n 1 file", false), ("a | tail -n 1", false),
@@ -32,7 +32,7 @@ struct ScriptTests {
         line.contains(/[^|]\|\s*(head\b|grep\s[^|]*-[a-zA-Z]*[qm]|sed\s[^|]*;\s*q\s*})/)
     }
 
-    /// What is run by a shell, of `scripts` and `.ci`.
+    /// The shell scripts of `scripts` and `.ci`.
     private static func paths() throws -> [String] {
         let names = try FileManager.default.contentsOfDirectory(atPath: SourceFile.root.appending(path: "scripts").path)
         let all = names.sorted().map { "scripts/" + $0 } + [".ci/run"]

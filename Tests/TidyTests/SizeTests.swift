@@ -8,7 +8,7 @@ struct SizeTests {
         #expect(wrong.map { "\($0.path): \($0.lines.count)" } == [])
     }
 
-    @Test("The chat in the terminal takes 150 lines at most, as an example that is read in one go")
+    @Test("The terminal chat has 150 lines at most, as an example to be read at once")
     func terminalChat() throws {
         let example = try #require(SourceFile.examples.first { $0.path == "Examples/TerminalChat/main.swift" })
         #expect(example.lines.count <= 151)
@@ -39,7 +39,7 @@ struct SizeTests {
         #expect(found == [[3, 4], [7, 1]])
     }
 
-    /// Functions and initialisers with a body: where they begin, and how many lines they take.
+    /// Functions and initialisers with a body: where they begin, and their numbers of lines.
     static func functions(in code: String) -> [(line: Int, lineCount: Int)] {
         let bytes = Array(code.utf8)
         var found: [(Int, Int)] = []
@@ -65,7 +65,7 @@ struct SizeTests {
         }
     }
 
-    /// The length of a word that begins a function here.
+    /// The length of a keyword that begins a function here.
     private static func keyword(at index: Int, in bytes: [UInt8]) -> Int? {
         guard index == 0 || !isWord(bytes[index - 1]) else { return nil }
         for (word, next) in [
@@ -78,7 +78,7 @@ struct SizeTests {
         return nil
     }
 
-    /// Where the body ends that belongs to what begins here; nil where there is none, as in a protocol.
+    /// The end of the body of the function that begins here; nil if there is none, as in a protocol.
     private static func endOfBody(from start: Int, in bytes: [UInt8]) -> Int? {
         var index = start
         var nesting = 0

@@ -6,14 +6,14 @@ struct SourceFile: Sendable, CustomTestStringConvertible {
     /// From the root of the package: `Sources/RoostAPI/Wire/Event.swift`.
     let path: String
     let text: String
-    /// The text with comments and the contents of strings blanked, so that what is left is code. Lines stay where they are.
+    /// The text with comments and the contents of strings blanked, which leaves the code. Lines keep their numbers.
     let code: String
 
     var testDescription: String { path }
     var lines: [Substring] { text.split(separator: "\n", omittingEmptySubsequences: false) }
     var codeLines: [Substring] { code.split(separator: "\n", omittingEmptySubsequences: false) }
     var parts: [String] { path.split(separator: "/").map(String.init) }
-    /// The target that it belongs to.
+    /// The file's target.
     var target: String { parts[1] }
     /// Folders between the target and the file.
     var folders: [String] { Array(parts.dropFirst(2).dropLast()) }
@@ -43,7 +43,7 @@ struct SourceFile: Sendable, CustomTestStringConvertible {
     }
 }
 
-/// Reads Swift just far enough to tell code from comments and strings.
+/// Parses Swift just enough to distinguish code from comments and strings.
 struct CodeReader {
     private var input: [UInt8]
     private var output: [UInt8] = []
@@ -111,7 +111,7 @@ struct CodeReader {
         } while depth > 0 && index < input.count
     }
 
-    /// The number of `#` before a quote that stands here; nil when none does.
+    /// The number of `#` before a quote at this place; nil if there is none.
     private func quoteAhead() -> Int? {
         var end = index
         while end < input.count, input[end] == UInt8(ascii: "#") { end += 1 }

@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// Somebody who looks at a busy server finds its threads in the documentation, by the names that `top` shows.
+/// The documentation explains a busy server's threads by the names that `top` shows.
 @Suite("Names of threads")
 struct ThreadNameTests {
-    @Test("Each name that the server gives to a thread is explained", arguments: ["ARCHITECTURE.md", "docs/performance.md"])
+    @Test("Each thread name of the server is explained", arguments: ["ARCHITECTURE.md", "docs/performance.md"])
     func explained(page: String) throws {
         let text = try String(contentsOf: SourceFile.root.appending(path: page), encoding: .utf8)
         var names: Set<String> = []

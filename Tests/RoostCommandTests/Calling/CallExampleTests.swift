@@ -33,7 +33,7 @@ struct CallExampleTests {
     private static let readme = try? String(
         contentsOf: URL(filePath: #filePath).appending(path: "../../../../README.md").standardized, encoding: .utf8)
 
-    @Test("every example in the help and in the README is an operation with its fields, and valid")
+    @Test("every example in the help and in the README is a valid operation with its fields")
     func examples() throws {
         let lines = Self.calls(in: CallCommand.configuration.discussion) + Self.calls(in: try #require(Self.readme))
         #expect(lines.count >= 6)
@@ -47,7 +47,7 @@ struct CallExampleTests {
         }
     }
 
-    @Test("the help of an operation shows how its lists of objects are typed, and the operation takes them so")
+    @Test("an operation's help shows how to type its lists of objects, and the operation accepts that form")
     func listsOfObjects() throws {
         let send = try #require(OperationGuide.named("message.send"))
         #expect(CallHelp.lines(of: send).contains(#"  'mentionees=[{"type":"user","users":["bob"]}]'"#))
@@ -57,7 +57,7 @@ struct CallExampleTests {
         }
     }
 
-    @Test("a field that an operation refuses always isn't offered")
+    @Test("a field that an operation always refuses isn't offered")
     func refusedFields() throws {
         for (name, paths) in CallHelp.refusedFields {
             let operation = try #require(OperationGuide.named(name))

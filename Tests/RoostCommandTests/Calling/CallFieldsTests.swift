@@ -5,7 +5,7 @@ import Testing
 
 @testable import RoostCommand
 
-@Suite("The fields of a call, as they are typed")
+@Suite("Typed fields of a call")
 struct CallFieldsTests {
     private func json(_ operation: String, _ words: String...) throws -> String {
         let guide = try #require(OperationGuide.named(operation))
@@ -23,7 +23,7 @@ struct CallFieldsTests {
         }
     }
 
-    @Test("a value is read as what its field is: text, numbers, flags, names, lists, objects")
+    @Test("a value is read by its field's type: text, numbers, flags, names, lists, objects")
     func values() throws {
         let found = [
             try json(
@@ -104,7 +104,7 @@ struct CallFieldsTests {
     }
 
     @Test(
-        "JSON that couldn't be kept as it is typed is refused, in a field as in a part of one, and nothing takes the place of a value"
+        "JSON that couldn't be kept as typed is refused, in a field and in a part of one, and no value is replaced"
     )
     func unkeepable() throws {
         let found = [
@@ -125,7 +125,7 @@ struct CallFieldsTests {
             "channels.general is given more than once.", "metadata.n is given twice.", "metadata.n is given twice.",
         ]
         #expect(found == expected)
-        // What isn't JSON is a text, as it is typed.
+        // Anything other than JSON is a text, as typed.
         let text = try json("channel.update", "channel=general", "metadata.a=[draft, 2", "metadata.b=1,", #"metadata.c={"a":1,}"#)
         #expect(text == #"{"channel":"general","metadata":{"a":"[draft, 2","b":"1,","c":"{\"a\":1,}"}}"#)
     }
@@ -151,7 +151,7 @@ struct CallFieldsTests {
     }
 
     @Test(
-        "Completions offer operations by their beginning, the fields that aren't given yet, and the values of those that have few")
+        "Completions offer operations by their beginning, fields not yet given, and the values of fields that have few")
     func completions() {
         let words = ["roost", "call", "channel.hide", "channel=general"]
         #expect(CallCompletions.operations([], "message.s") == ["message.send", "message.sendAdmin"])

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Operations as requests over HTTP")
 struct CallRequestTests {
-    @Test("fields go where the protocol has them: path, query or body")
+    @Test("fields go where the protocol puts them: path, query or body")
     func places() throws {
         let query = QueryChannels(membership: .all, types: [.community, .live], includingTags: ["a,b", "c d"], limit: 5)
         let requests = [
@@ -24,7 +24,7 @@ struct CallRequestTests {
             ])
     }
 
-    @Test("SB-12 a token tells whom it is for; what isn't one tells nothing")
+    @Test("SB-12 a token says whom it is for; anything else says nothing")
     func tokenOwners() {
         let payload = Data(#"{"sub":"ünal","role":"service"}"#.utf8).base64EncodedString().replacing("=", with: "")
         let url = payload.replacing("+", with: "-").replacing("/", with: "_")

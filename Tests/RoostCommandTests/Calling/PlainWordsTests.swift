@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct PlainWordsTests {
     @Test(
-        "what libraries say of TLS and the system is told in plain words",
+        "libraries' errors about TLS and the system are reported in plain words",
         arguments: [
             (
                 "no secure connection to a.example can be made: handshakeFailed(NIOSSL.BoringSSLError.sslError([Error: 268435581 error:1000007d:SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED at /work/x.cc:298]))",
@@ -27,7 +27,7 @@ import Testing
         #expect(PlainWords.cleaned(text) == words)
     }
 
-    @Test("an answer that can't be read is told by its field, and the system's errors by the system's words")
+    @Test("an unreadable answer is reported by its field, and the system's errors in the system's words")
     func errors() {
         let shape = #expect(throws: DecodingError.self) {
             try JSONDecoder().decode(Page<MemberEntry>.self, from: Data(#"{"items":[{}]}"#.utf8))

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("A path in a server's address")
 struct ServerAddressTests {
-    @Test("is what a proxy puts before all of the server's paths, its socket's too")
+    @Test("is a proxy's prefix of all of the server's paths, its socket's too")
     func prefix() throws {
         let addresses = [
             "http://127.0.0.1:8080", "https://chat.example.com/", "wss://chat.example.com/v1/socket", "https://example.com/roost",

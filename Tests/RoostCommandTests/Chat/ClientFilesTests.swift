@@ -18,7 +18,7 @@ import Testing
         #expect(ClientFiles.usualParent(environment: environment).path(percentEncoded: false) == path)
     }
 
-    @Test("a folder that is in use or can't be made means memory, with the reason, and an error where it was named")
+    @Test("if a folder is in use or can't be made, memory is used, with the reason; a named folder is an error")
     func memory() throws {
         let url = try #require(URL(string: "http://127.0.0.1:1"))
         let place = FileManager.default.temporaryDirectory.appending(path: "roost-\(UUID().uuidString)")
@@ -37,7 +37,7 @@ import Testing
     }
 
     @Test(
-        "users whose ids look alike in the name of a folder have their files at once",
+        "users whose ids look alike in a folder's name can use their files at the same time",
         arguments: [("王芳", "李娜"), ("Jürgen", "Jörgen"), ("a.b", "a_b")] as [(UserID, UserID)])
     func likeIds(one: UserID, other: UserID) throws {
         let url = try #require(URL(string: "http://127.0.0.1:1"))

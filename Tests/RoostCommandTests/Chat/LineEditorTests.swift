@@ -3,7 +3,7 @@ import Testing
 @testable import RoostCommand
 
 @Suite struct LineEditorTests {
-    @Test("MN-09 the cursor's place in UTF-16 code units is read and set, also beside characters of several")
+    @Test("MN-09 the cursor's position in UTF-16 code units is read and set, also beside characters of several")
     func utf16Cursor() {
         var editor = LineEditor()
         editor.text = "👩‍👩‍👧 é @b"
@@ -12,14 +12,14 @@ import Testing
             editor.utf16Cursor = place
             #expect(editor.utf16Cursor == place)
         }
-        // Within a character there is no place.
+        // The cursor can't be within a character.
         editor.utf16Cursor = 3
         #expect(editor.utf16Cursor == 8)
         editor.utf16Cursor = 99
         #expect(editor.cursor == editor.characters.count)
     }
 
-    @Test("of a long line the part around the cursor is seen, and looking for it takes no longer than the screen is wide")
+    @Test("of a long line the part around the cursor is shown, found in time proportional to the screen's width")
     func visible() {
         var editor = LineEditor()
         editor.text = String(repeating: "x", count: 200_000) + "漢字"
@@ -30,11 +30,11 @@ import Testing
         editor.text = "a\nb\tc"
         editor.apply(.left)
         #expect(editor.visible(in: 4) == ("⏎b→c", 3) && editor.visible(in: 80) == ("a⏎b→c", 4))
-        // A look that walked through the line took a second each.
+        // A search through the whole line took a second each.
         #expect(ContinuousClock.now - start < .seconds(60))
     }
 
-    @Test("Tab is a key, between others that come at once")
+    @Test("Tab is a key, even between others that arrive at once")
     func tab() {
         var keys = KeyParser()
         #expect(keys.parse(Array("@b\tx".utf8)) == [.text("@b"), .tab, .text("x")])

@@ -5,7 +5,7 @@ import Testing
 @testable import Roost
 @testable import RoostCommand
 
-/// Mentions on the screen, and what Tab makes of a name.
+/// Mentions on the screen, and completing names with Tab.
 @Suite struct MentionMarksTests {
     private func content(_ text: String, _ mentions: [TextMention], _ mentionees: [Mentionee]?) -> MessageContent {
         MessageContent(text: text, metadata: MentionMapper.metadata(from: mentions), mentionees: mentionees)
@@ -27,24 +27,24 @@ import Testing
         #expect(drawn(all, for: "zoe") == ["hello \u{1B}[1;7m@all\u{1B}[0m"])
     }
 
-    @Test("MN-05 metadata alone mark nobody, and places outside of the text mark nothing")
+    @Test("MN-05 metadata alone mark nobody, and places outside the text mark nothing")
     func forged() {
         let mention = TextMention(index: 0, length: 3, userId: "ann")
         #expect(drawn(content("@Ann hi", [mention], nil), for: "ann") == ["@Ann hi"])
         #expect(drawn(content("@Ann hi", [mention], [.users(["bob"])]), for: "ann") == ["@Ann hi"])
         #expect(drawn(content("hi", [TextMention(index: 5, length: 3, userId: "ann")], [.users(["ann"])]), for: "ann") == ["hi"])
-        // What others write can hold no marks of its own.
+        // Other people's texts can't contain marks of their own.
         #expect(drawn(content("\u{2062}hi\u{2061}", [], [.users(["bob"])]), for: "ann") == ["hi"])
     }
 
-    @Test("a mention goes on in the next line, and takes no column of its own")
+    @Test("a mention continues on the next line, and its marks take no columns")
     func lines() {
         let text = content("call @Ann Lee", [TextMention(index: 5, length: 7, userId: "ann")], [.users(["ann"])])
         #expect(drawn(text, for: "ann", width: 9) == ["call \u{1B}[1;7m@Ann\u{1B}[0m", "\u{1B}[1;7mLee\u{1B}[0m"])
         #expect(MentionMarks.text(of: text, for: "ann").text.columnWidth == 13)
     }
 
-    @Test("a name can mean the members that it begins and the channel, and one that is whole means whoever has it")
+    @Test("a partial name can mean members and the channel, and a complete one means the member with that name")
     func choices() {
         let users = [UserSummary(userId: "bob", displayName: "Bob"), UserSummary(userId: "bobby", displayName: "Bobby")]
         let both = users.map(MentionChoice.user)
@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test(
-        "the text of a message begins after its command, and other commands have none",
+        "a message's text begins after its command, and other commands have none",
         arguments: [
             ("hello", 0), ("//etc", 1), ("/edit hi", 6), ("/EDIT   hi", 8), ("/edit ", 6), ("/edit", nil), ("/join team", nil),
             ("/", nil),

@@ -3,9 +3,9 @@ import Testing
 
 @testable import RoostCommand
 
-/// What a chat in lines takes for new, for changed, and for another message than the one at its place before.
+/// How a plain chat recognises messages as new, as changed, or as other ones than those formerly at their places.
 @Suite struct PrintedMessagesTests {
-    /// - Parameter time: Also the number of its id, which is another one in another history.
+    /// - Parameter time: Also the number of its id, which differs in another history.
     private func message(_ seq: Seq, at time: Int64, editedAt: Int64? = nil, deletedAt: Int64? = nil) -> Message {
         Message(
             messageId: MessageID(rawValue: time), channelId: "team", seq: seq, changeSeq: seq, sender: "ann",
@@ -21,7 +21,7 @@ import Testing
         return printed
     }
 
-    /// The seqs of those that are new once other messages are forgotten.
+    /// The seqs of the new messages, after forgetting those from another history.
     private func new(_ messages: [Message], to printed: PrintedMessages) -> [Seq] {
         var printed = printed
         printed.forgetOtherHistory(than: messages)
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(
-        "messages may be missing before one that comes after the last, also where nothing was printed, but not before the chat has begun"
+        "messages may be missing before one after the last, even if none was printed, but not before the chat began"
     )
     func missing() {
         var empty = PrintedMessages()
@@ -39,7 +39,7 @@ import Testing
         #expect(printed(1...5).isMissingSome(before: 6) && !printed(1...5).isMissingSome(before: 5))
     }
 
-    @Test("an edit and a deletion are told once, and nothing of what was deleted when it was seen first")
+    @Test("an edit and a deletion are printed once, and nothing for a message first seen as deleted")
     func changes() {
         var printed = printed(1...2)
         printed.add(message(3, at: 3, deletedAt: 4))
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(
-        "I20 after a restored backup the messages at places that had others before are new, and so are those at places that had none"
+        "I20 after a restored backup messages at places that had others or none before are new"
     )
     func otherHistory() {
         let before = printed(11...30)
@@ -61,7 +61,7 @@ import Testing
         #expect(new(kept, to: before) == [])
         #expect(new(kept + [message(16, at: 40)], to: before) == [16])
         #expect(new([message(20, at: 44), message(21, at: 45)], to: before) == [20, 21])
-        // What was sent before the first one that was printed isn't new, but what was sent later is.
+        // Messages sent before the first printed one aren't new, but later ones are.
         #expect(new([message(5, at: 5), message(6, at: 46)], to: before) == [6])
         // A deleted message keeps its place.
         var withDeleted = before

@@ -6,7 +6,7 @@ import Testing
 @testable import RoostCommand
 
 @Suite struct ScreenLayoutTests {
-    /// When all lines are drawn.
+    /// The time at which all lines are drawn.
     private let now = Timestamp(milliseconds: 1_772_368_205_250)
 
     /// The lines of a screen, without their styles.
@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    @Test("a panel that is too long is shown in part, says which, and can be scrolled to its end and no further")
+    @Test("a panel that is too long is shown in part, says which, and scrolls to its end and no further")
     func panel() {
         var state = ScreenState(channel: "team")
         state.panel = Panel((1...50).map { "line \($0)" })
@@ -33,7 +33,7 @@ import Testing
         #expect(layout.frame(of: state, height: 24, now: .now).panelScroll == 0)
     }
 
-    @Test("what was told beside a short status is read whole beside a longer one that follows")
+    @Test("a notice beside a short status can still be read entirely beside a longer status")
     func longerStatus() {
         let notice = "/members: There is no connection to the server. (not_connected)"
         var state = ScreenState(channel: "team")
@@ -45,7 +45,7 @@ import Testing
         #expect(above == notice && status.hasPrefix("○ reconnecting in 10 s") && !status.contains("/members"))
     }
 
-    @Test("a panel fits on the lowest of screens", arguments: [4, 5, 6, 7])
+    @Test("a panel fits on the lowest screens", arguments: [4, 5, 6, 7])
     func lowScreens(height: Int) {
         var state = ScreenState(channel: "team")
         state.panel = Panel((1...50).map { "line \($0)" })
@@ -63,7 +63,7 @@ import Testing
         #expect(!lines.contains { $0.hasSuffix("…") })
     }
 
-    @Test("the reason of a lost connection is read in 80 columns")
+    @Test("the reason of a lost connection fits in 80 columns")
     func reason() {
         var state = ScreenState(channel: "team")
         let reason = "nothing answers at 127.0.0.1, port 8080: Connection refused"
@@ -71,7 +71,7 @@ import Testing
         #expect(lines(state)[22].hasSuffix(reason) && lines(state, width: 200)[22].contains("your messages wait (\(reason))"))
     }
 
-    @Test("the number of unsent messages is read in 80 columns beside the reason of a lost connection", arguments: [false, true])
+    @Test("the number of unsent messages fits in 80 columns beside the reason of a lost connection", arguments: [false, true])
     func unsent(isInMemory: Bool) {
         var state = state()
         state.rows[0].state = .pending
@@ -85,7 +85,7 @@ import Testing
         #expect(lines(state, width: 200)[22] == "○ reconnecting in 10 s\(waits) · \(whole) (\(reason))")
     }
 
-    /// A channel with one message of somebody with a long name.
+    /// A channel with one message of a user with a long name.
     private func state(text: String = "good morning everybody") -> ScreenState {
         var state = ScreenState(channel: "team")
         state.rows = [
@@ -97,7 +97,7 @@ import Testing
         return state
     }
 
-    @Test("messages are read on a screen of any width, beside names or below them", arguments: [12, 16, 20, 22, 29, 30, 36, 80])
+    @Test("messages can be read on a screen of any width, beside names or below them", arguments: [12, 16, 20, 22, 29, 30, 36, 80])
     func narrow(width: Int) {
         let shown = lines(state(), width: width)
         #expect(shown.allSatisfy { $0.columnWidth <= width })
@@ -106,17 +106,17 @@ import Testing
         #expect(width < 30 || shown.contains { $0.contains("Barthol") && $0.contains("good") })
     }
 
-    @Test("a frame fits on the smallest of screens, and the input is in it", arguments: [(1, 1), (2, 2), (5, 3), (10, 4), (19, 2)])
+    @Test("a frame fits on the smallest screens, and includes the input", arguments: [(1, 1), (2, 2), (5, 3), (10, 4), (19, 2)])
     func small(width: Int, height: Int) {
         var state = state(text: "hello")
         state.editor.text = "x"
         let frame = ScreenLayout(width: width).frame(of: state, height: height, now: .now)
         #expect(frame.lines.count == height && (0..<width).contains(frame.cursorColumn))
-        // The cursor needs a column of its own.
+        // The cursor needs its own column.
         #expect(width == 1 || frame.lines.last?.hasSuffix("x") == true)
     }
 
-    @Test("AM-30 a change on its way is marked, and one that was refused says why and what can be done")
+    @Test("AM-30 an unsent change is marked, and a refused one says why and what to do")
     func changes() {
         var state = state(text: "hello")
         state.rows[0].change = .pending
@@ -146,7 +146,7 @@ import Testing
         #expect(!layout.frame(of: state, height: 24, now: .now).showsMarker)
     }
 
-    @Test("messages that are kept in memory aren't said to wait")
+    @Test("messages kept in memory aren't shown as waiting")
     func inMemory() {
         var state = state()
         state.rows[0].state = .pending

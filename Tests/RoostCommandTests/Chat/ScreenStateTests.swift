@@ -5,7 +5,7 @@ import Testing
 @testable import Roost
 @testable import RoostCommand
 
-/// What the screen of a chat keeps, and for how long.
+/// The state of a chat's screen, and how long it lasts.
 @Suite struct ScreenStateTests {
     private static let waiting = ConnectionStatus.waiting(
         until: Timestamp(Date()), because: WaitingReason(.network, "nothing answers at 127.0.0.1, port 8080: Connection refused"))
@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test(
-        "what can't be read on the status line, beside the state of the connection, is told over the messages",
+        "a notice that doesn't fit on the status line beside the connection's state is shown over the messages",
         arguments: [40, 80, 120])
     func room(width: Int) {
         var state = ScreenState(channel: "team")
@@ -31,7 +31,7 @@ import Testing
         #expect(state.notice == nil && state.panel.lines == ["there is nothing older"])
     }
 
-    @Test("what a missing connection was the reason for isn't told any more when there is one again", arguments: [true, false])
+    @Test("a notice caused by a missing connection disappears once there is one again", arguments: [true, false])
     func outage(isOnline: Bool) {
         var state = ScreenState(channel: "team")
         state.status = isOnline ? .online : Self.waiting
@@ -47,7 +47,7 @@ import Testing
         #expect(state.notice == "there is nothing older" && state.panel.lines == ["Your channels:"])
     }
 
-    @Test("what isn't so any more is taken back, wherever it was told, and nothing else is", arguments: [40, 120])
+    @Test("an outdated notice is removed wherever it was shown, and nothing else is", arguments: [40, 120])
     func takenBack(width: Int) {
         let absence = "you aren't a member of #team any more"
         var state = ScreenState(channel: "team")
@@ -62,7 +62,7 @@ import Testing
         #expect(state.notice == "the channel was new" && state.panel.lines == ["Your channels:"])
     }
 
-    @Test("a notice goes after a while, and a newer one has its own time")
+    @Test("a notice disappears after a while, and a newer one has its own time")
     func notice() {
         var state = ScreenState(channel: "team")
         state.notice = "one"
@@ -74,7 +74,7 @@ import Testing
         #expect(state.notice == nil)
     }
 
-    @Test("whoever has scrolled up keeps their place when rows come, unless they have asked for the newest")
+    @Test("a user who has scrolled up keeps their place when rows arrive, unless they have requested the newest")
     func place() {
         for (keepsPlace, hasNewer, expected) in [(true, true, 10), (false, true, 0), (true, false, 0)] {
             var state = ScreenState(channel: "team")

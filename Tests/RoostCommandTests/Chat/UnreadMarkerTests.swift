@@ -4,14 +4,14 @@ import Testing
 
 /// The line above the first unread message.
 @Suite struct UnreadMarkerTests {
-    /// A channel that is read up to 10, with the user at its newest messages.
+    /// A channel read up to 10, with the user at its newest messages.
     private func read() -> UnreadMarker {
         var marker = UnreadMarker()
         marker.take(unreadCount: 0, readSeq: 10, newest: 10, isOnline: true, isAtBottom: true)
         return marker
     }
 
-    @Test("it stands where reading stopped before the chat began, while the client was away, and while the user had scrolled up")
+    @Test("it marks where reading stopped before the chat began, while the client was away, and while the user had scrolled up")
     func stops() {
         var marker = UnreadMarker()
         marker.take(unreadCount: 3, readSeq: 7, newest: 10, isOnline: true, isAtBottom: true)
@@ -28,7 +28,7 @@ import Testing
         #expect(marker.seq == 10, "more of them don't move it")
     }
 
-    @Test("messages that are read as they come have none")
+    @Test("messages read on arrival have none")
     func following() {
         var marker = read()
         for seq in 11...13 as ClosedRange<Int64> {
@@ -38,7 +38,7 @@ import Testing
         #expect(marker.seq == nil)
     }
 
-    @Test("it stays until the user was there with it in view, and moves with what is read then")
+    @Test("it stays until the user has pressed a key with it in view, and moves with later reading")
     func moving() {
         var marker = UnreadMarker()
         marker.take(unreadCount: 3, readSeq: 7, newest: 10, isOnline: true, isAtBottom: true)
@@ -68,7 +68,7 @@ import Testing
         #expect(marker.seq == nil)
     }
 
-    @Test("what came while the client was away has it, also if an older message was marked as unread meanwhile")
+    @Test("messages that arrived while the client was away have it, even if an older one was marked as unread meanwhile")
     func leftUnreadAway() {
         var marker = read()
         marker.lostConnection(isAtBottom: true)
@@ -81,7 +81,7 @@ import Testing
         #expect(marker.seq == nil)
     }
 
-    @Test("what is marked as unread has it, here and on another device, until that is read")
+    @Test("a message marked as unread has it, here and on another device, until it is read")
     func leftUnread() {
         var here = read()
         here.leaveUnread(from: 10, upTo: 10)
@@ -99,7 +99,7 @@ import Testing
         marked.take(unreadCount: 0, readSeq: 10, newest: 10, isOnline: true, isAtBottom: true)
         marked.take(unreadCount: 2, readSeq: 9, newest: 11, isOnline: true, isAtBottom: true)
         #expect(marked.seq == 9 && marked.leftUnread == 10, "a mark that was under way is seen first")
-        // So it has where the newest message isn't marked as read yet.
+        // So it has if the newest message isn't marked as read yet.
         var early = read()
         early.take(unreadCount: 1, readSeq: 10, newest: 11, isOnline: true, isAtBottom: true)
         early.leaveUnread(from: 11, upTo: 11)

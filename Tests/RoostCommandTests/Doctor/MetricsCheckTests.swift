@@ -3,10 +3,10 @@ import Testing
 @testable import RoostCommand
 @testable import RoostServer
 
-/// What `roost doctor` reads in a server's metrics.
+/// The findings of `roost doctor` in a server's metrics.
 @Suite struct MetricsCheckTests {
     @Test(
-        "connections that were refused at any limit are a warning, which names the setting",
+        "connections refused at any limit are a warning that names the setting",
         arguments: ConnectionCounts.Refusal.allCases)
     func refusedConnections(reason: ConnectionCounts.Refusal) throws {
         let page = ConnectionCounts.Refusal.allCases.map { other in

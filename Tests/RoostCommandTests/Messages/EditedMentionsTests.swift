@@ -4,7 +4,7 @@ import Testing
 @testable import Roost
 @testable import RoostCommand
 
-/// What an edit of a text makes of a message's mentions.
+/// How an edit of a text changes a message's mentions.
 @Suite struct EditedMentionsTests {
     private let bob = TextMention(index: 3, length: 3, userId: "bob")
     private let names = [UserSummary(userId: "bob", displayName: "Bob"), UserSummary(userId: "cat", displayName: "Cat")]
@@ -17,7 +17,7 @@ import Testing
         MentionMapper.metadata(from: mentions, beside: others)
     }
 
-    @Test("MN-06 MN-11 a mention moves with its name and ends with it, and what else is in the metadata stays")
+    @Test("MN-06 MN-11 a mention moves with its name and ends with it, and other metadata stay")
     func places() {
         let content = MessageContent(
             text: "hi @Bob", metadata: placed([bob], beside: ["topic": "lunch"]), mentionees: [.users(["bob"])])
@@ -32,7 +32,7 @@ import Testing
                 == [:])
     }
 
-    @Test("MN-06 what this version doesn't know in the list of mentions moves with the text, or ends with it")
+    @Test("MN-06 unknown entries in the list of mentions move with the text, or end with it")
     func unknownEntries() {
         func metadata(_ index: Int64, team: Int64?) -> JSONValue {
             let bob: JSONValue = ["type": "user", "index": .integer(index), "length": 3, "userId": "bob", "color": "red"]
@@ -46,7 +46,7 @@ import Testing
         #expect(edit(content, to: MentionComposer(text: "@ten @Bob")).metadata == metadata(5, team: nil))
     }
 
-    @Test("MN-11 a mention that is written into the text is added, and the channel's is one too")
+    @Test("MN-11 a mention written into the text is added, also the channel's")
     func added() {
         let content = MessageContent(text: "hi @Bob", metadata: placed([bob]), mentionees: [.users(["bob"])])
         var composer = EditedMentions(of: content).composer
@@ -57,7 +57,7 @@ import Testing
         let edit = edit(content, to: composer)
         #expect(edit.text == "hi @Bob and @Cat @all " && edit.mentionees == [.users(["bob", "cat"]), .channel])
         #expect(MentionMapper.mentions(from: edit.metadata).map(\.index) == [3, 12, 17])
-        // In a message without any, too.
+        // Also in a message without any.
         let plain = self.edit(MessageContent(text: "hi"), to: MentionComposer(text: "hi @Bob", mentions: [bob]))
         #expect(plain.mentionees == [.users(["bob"])] && plain.metadata == placed([bob]))
         #expect(
@@ -65,14 +65,14 @@ import Testing
                 == EditMessage(channel: "team", message: MessageID(rawValue: 7), text: "ho"))
     }
 
-    @Test("MN-05 whom a script names beside the text stays mentioned, unless the text had the name and has lost it")
+    @Test("MN-05 a user named by a script outside the text stays mentioned, unless the text had the name and lost it")
     func unplaced() {
         let content = MessageContent(text: "@Bob: done, @all", mentionees: [.users(["bob", "cat"]), .channel])
         #expect(EditedMentions.usersToName(in: content) == ["bob", "cat"])
         #expect(edit(content, to: MentionComposer(text: "@Bob: done at last, @all")).mentionees == nil)
         let less = edit(content, to: MentionComposer(text: "done"))
         #expect(less.mentionees == [.users(["cat"])] && less.metadata == nil)
-        // The app's own form of metadata stays as it is.
+        // The app's own form of metadata is unchanged.
         let own = MessageContent(text: "@Bob", metadata: ["a", "b"], mentionees: [.users(["bob"])])
         #expect(edit(own, to: MentionComposer(text: "hi @Bob")).metadata == nil)
     }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import RoostCommand
 
-/// Times that are typed for `roost messages list` and `/goto`.
+/// Times typed for `roost messages list` and `/goto`.
 @Suite struct TimeArgumentTests {
     @Test(
         "a time is read with any offset and any fraction, and a day is its beginning in UTC",
@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test(
-        "a time with anything behind it, and one that doesn't exist, is refused: another one was taken for it",
+        "a time with anything after it, and one that doesn't exist, is refused, not read as another time",
         arguments: [
             "2026-11-3x", "2026-11-3", "2026-1-28", "2026-02-31", "2025-02-29", "2026-13-01", "2026-00-10", "2026-11-28 ",
             "2026-11-28T", "2026-11-28T17:30Z", "2026-11-28T17:30:00", "2026-11-28T25:00:00Z", "2026-11-28T24:00:00Z",

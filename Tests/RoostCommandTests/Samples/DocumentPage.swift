@@ -1,12 +1,12 @@
 import Foundation
 
-/// A page of this project that says how a server is run and called.
+/// A page of this project about running and calling a server.
 struct DocumentPage: Sendable {
     /// From the root of the package: `docs/operations/backup.md`.
     let path: String
     let text: String
 
-    /// The ledger isn't among them, which lists tests, and neither are decisions, which say how things were.
+    /// Without the ledger, which lists tests, and decisions, which describe earlier states.
     static let all: [DocumentPage] = {
         let root = URL(filePath: #filePath).appending(path: "../../../..").standardized
         let folders = ["docs", "docs/operations", "Sources/Roost/Roost.docc"]
@@ -21,10 +21,10 @@ struct DocumentPage: Sendable {
         }
     }()
 
-    /// What it shows for a shell: blocks of `sh`, lines after a prompt, and commands of roost that are indented or have an option in the text.
+    /// The page's shell text: blocks of `sh`, lines after a prompt, and roost commands that are indented or have an option in the text.
     var shell: String {
         var lines: [String] = []
-        // The language of the block that a line is in.
+        // The language of the line's block.
         var language: String?
         for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
             let content = String(line.drop { $0 == " " })

@@ -1,18 +1,18 @@
-/// Reads shell just far enough to tell commands and their words.
+/// Parses shell just enough to find commands and their words.
 struct ShellReader {
     private var rest: Substring
     private var commands: [[String]] = []
     private var words: [String] = []
-    /// The word that is being read; nil between two words.
+    /// The current word; nil between two words.
     private var word: String?
 
-    /// What stands before a command, besides variables of its environment.
+    /// Words that may precede a command, besides variables of its environment.
     private static let keywords: Set<String> = ["do", "then", "else", "exec", "sudo", "until", "while", "if", "!"]
 
     private init(rest: Substring) { self.rest = rest }
 
     /// Returns the words of each command, without redirections and comments. A variable and the output of a command are `1`; that command comes
-    /// before the one that it is a part of.
+    /// before the one that contains it.
     static func commands(in text: String) -> [[String]] {
         var reader = ShellReader(rest: text[...])
         reader.read(untilParenthesis: false)
@@ -68,7 +68,7 @@ struct ShellReader {
         add("1")
     }
 
-    /// Passes over the file of a redirection, and over the number before it.
+    /// Skips the file of a redirection, and the number before it.
     private mutating func readRedirection() {
         if let word, word.allSatisfy(\.isNumber) { self.word = nil } else { endWord() }
         rest = rest.drop { "<>& ".contains($0) }.drop { !" \n;|&)".contains($0) }

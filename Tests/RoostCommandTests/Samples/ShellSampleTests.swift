@@ -6,7 +6,7 @@ import Testing
 
 @testable import RoostCommand
 
-/// Whoever copies a command out of a page gets what the page says.
+/// Commands copied from a page do what the page says.
 @Suite("Samples of commands")
 struct ShellSampleTests {
     /// The commands of a program that pages show.
@@ -25,7 +25,7 @@ struct ShellSampleTests {
         samples.compactMap { page, words in refusal(words).map { "\(page): \(words.joined(separator: " ")): \($0)" } }
     }
 
-    @Test("every command of roost that a page shows is one that the program takes")
+    @Test("every roost command on a page is accepted by the program")
     func commands() {
         let samples = Self.samples(of: "roost")
         #expect(samples.count >= 60)
@@ -34,7 +34,7 @@ struct ShellSampleTests {
 
     private static func refusal(ofCommand words: [String]) -> String? {
         var words = Array(words.dropFirst())
-        // What a command names has to be there: the other program of a comparison, and the directory to measure on.
+        // Files that a command names must exist: the other program of a comparison, and the directory to measure on.
         for (option, place) in [("--against", "/bin/sh"), ("--on", "/tmp")] {
             if let option = words.firstIndex(of: option), option + 1 < words.count { words[option + 1] = place }
         }
@@ -49,7 +49,7 @@ struct ShellSampleTests {
         }
     }
 
-    @Test("every request that a page makes with curl is an operation with its fields, or one that is for monitoring")
+    @Test("every curl request on a page is an operation with its fields, or one for monitoring")
     func requests() {
         let samples = Self.samples(of: "curl")
         #expect(samples.count >= 30)
@@ -87,7 +87,7 @@ struct ShellSampleTests {
     }
 }
 
-/// A request as curl makes it.
+/// A request made by curl.
 private struct CurlRequest {
     let method: String
     let path: String
@@ -125,7 +125,7 @@ private struct CurlRequest {
         return pairs.filter { $0.0.hasPrefix("{") }.map { "\($0.0.dropFirst().dropLast())=\($0.1)" }
     }
 
-    /// The fields of its body, as `roost call` takes them.
+    /// The fields of the body, in the form of `roost call`.
     func bodyFields() throws -> [String] {
         guard let body else { return [] }
         let fields = try JSONDecoder().decode([String: JSONValue].self, from: Data(body.utf8))

@@ -5,10 +5,10 @@ import Testing
 
 @testable import RoostCommand
 
-/// The commands that a server prints, to be copied into a shell.
+/// The commands that a server prints for copying into a shell.
 @Suite struct AnnouncementTests {
     @Test(
-        "a text in which a shell would see more than a word is quoted",
+        "a text that a shell would take for more than a word is quoted",
         arguments: [
             ("roost-data", "roost-data"), ("/srv/Data_1/a.b", "/srv/Data_1/a.b"),
             ("http://127.0.0.1:8081", "http://127.0.0.1:8081"),
@@ -19,7 +19,7 @@ import Testing
         #expect(text.shellWord == word)
     }
 
-    @Test("a directory and an address are one word each of the commands that a server prints")
+    @Test("in the commands that a server prints a directory and an address are one word each")
     func commands() async throws {
         let settings = try await Settings.load(try SettingFlags.parse(["--data", "a&b;c"]), environment: [:])
         let address = try #require(URL(string: "http://[::1]:8081"))

@@ -5,9 +5,9 @@ import Testing
 
 @testable import RoostCommand
 
-/// What holds for all of the process in which a server runs.
+/// Properties of the whole process in which a server runs.
 @Suite struct ServedProcessTests {
-    @Test("A served process has SQLite count no memory: all connections would share the lock of the count")
+    @Test("A server's process turns off SQLite's memory counting, whose lock all connections would share")
     func uncountedMemory() async {
         await #expect(processExitsWith: .exitCode(70)) {
             let directory = FileManager.default.temporaryDirectory.appending(path: "roost-served-\(UUID().uuidString)")

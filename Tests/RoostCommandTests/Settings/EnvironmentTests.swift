@@ -5,13 +5,13 @@ import Testing
 
 @testable import RoostCommand
 
-/// Variables of the environment that begin with `ROOST_` and set nothing.
+/// Environment variables that begin with `ROOST_` and aren't settings.
 @Suite struct EnvironmentTests {
     private func settings(_ environment: [String: String]) async throws -> Settings {
         try await Settings.load(try SettingFlags.parse([]), standardData: "/nowhere/roost-data", environment: environment)
     }
 
-    @Test("a variable that isn't a setting warns with the nearest name, and the others hold")
+    @Test("a variable that isn't a setting causes a warning with the nearest name, and the others apply")
     func slip() async throws {
         let settings = try await settings(["ROOST_PROT": "7", "ROOST_PING_INTERVAL": "9", "ROOST_TEST_DATABASE": "x", "PATH": "/"])
         #expect(
@@ -21,7 +21,7 @@ import Testing
         #expect(settings.whole(.port) == 8080 && settings.seconds(.pingInterval) == .seconds(9))
     }
 
-    /// What Kubernetes gives to every container beside services named roost and roost-bus.
+    /// The variables that Kubernetes sets in every container beside services named roost and roost-bus.
     private static let links = [
         "ROOST_SERVICE_HOST": "10.0.0.7", "ROOST_SERVICE_PORT": "8080", "ROOST_SERVICE_PORT_HTTP": "8080",
         "ROOST_PORT": "tcp://10.0.0.7:8080", "ROOST_PORT_8080_TCP": "tcp://10.0.0.7:8080", "ROOST_PORT_8080_TCP_PROTO": "tcp",
@@ -29,7 +29,7 @@ import Testing
         "ROOST_BUS_PORT": "udp://[fd00::8]:4222", "ROOST_BUS_PORT_4222_UDP": "udp://[fd00::8]:4222",
     ]
 
-    @Test("what Kubernetes sets for a service named roost is ignored with one warning, ROOST_PORT too")
+    @Test("variables that Kubernetes sets for a service named roost are ignored with one warning, ROOST_PORT too")
     func kubernetes() async throws {
         let settings = try await settings(Self.links)
         #expect(settings.warnings.count == 1 && settings.warnings.first?.hasPrefix("ROOST_BUS_PORT, ") == true)
@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test(
-        "a malformed value of a setting stops the start, also one that looks a little like Kubernetes'",
+        "a malformed value of a setting prevents the start, even one that looks a little like Kubernetes'",
         arguments: [
             "eighty", "tcp://", "tcp://10.0.0.7", "http://10.0.0.7:8080", "8080 tcp://10.0.0.7:8080", "70000",
         ])
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test(
-        "a mistake in a flag is one in the command, and shows the value",
+        "a mistake in a flag is a mistake in the command, and the error shows the value",
         arguments: [
             (["--port", "abc"], "port is 'abc'; it must be a whole number from 0 to 65535 (from --port)."),
             (["--port", "70000"], "port is '70000'; it must be a whole number from 0 to 65535 (from --port)."),
@@ -75,7 +75,7 @@ import Testing
         #expect(refusal?.message == message)
     }
 
-    @Test("an idle timeout that leaves no time for a ping is refused with both values and where they came from")
+    @Test("an idle timeout that leaves no time for a ping is refused with both values and their sources")
     func idleTimeout() async throws {
         let end = ", or every quiet client would be considered gone."
         let failure = await #expect(throws: Failure.self) { try await settings(["ROOST_IDLE_TIMEOUT": "10"]) }
@@ -103,7 +103,7 @@ import Testing
     }
 
     @Test(
-        "D-25 a number of mentions that an earlier version took counts as the most that there may be, and stops no start",
+        "D-25 a number of mentions accepted by an earlier version counts as the maximum, and doesn't prevent the start",
         arguments: [Setting.mentionsPerMessage, .mentionNotifyCap].map(\.name))
     func loweredMaximum(name: String) async throws {
         let setting = try #require(Setting.all.first { $0.name == name })
@@ -117,13 +117,13 @@ import Testing
         #expect(refusal?.description.contains("\(setting.kind.requirement) (from \(setting.environmentName)).") == true)
     }
 
-    @Test("unless told otherwise a server is reached from its own machine only, and no page of a browser reads its answers")
+    @Test("by default a server can be reached from its own machine only, and no browser page can read its answers")
     func standards() async throws {
         let settings = try await settings([:])
         #expect([settings.text(.host), settings.text(.allowOrigin)] == ["127.0.0.1", "none"])
     }
 
-    @Test("settings are shown without the passwords of the database and the bus")
+    @Test("settings are shown without the database's and the bus's passwords")
     func passwords() async throws {
         let settings = try await settings([
             "ROOST_DATABASE": "postgres://roost:hunter2@db.internal/roost?sslmode=verify-full&password=hunter3",
@@ -134,7 +134,7 @@ import Testing
     }
 
     @Test(
-        "no part of a password is shown, wherever an @ stands and however its parameter is written",
+        "no part of a password is shown, wherever an @ is and however its parameter is written",
         arguments: [
             ("postgres://h/db?user=x&password=se@cret", "postgres://…"),
             ("postgres://h/db?password=se@cret&sslmode=require", "postgres://…"),
@@ -175,7 +175,7 @@ import Testing
     }
 
     @Test(
-        "nothing is shown of what isn't the URL of a database or a bus: a secret may be anywhere in it",
+        "nothing of an invalid database or bus URL is shown, since a secret may be anywhere in it",
         arguments: [
             ("user:secret@host/db", "…"), ("user:secret", "…"), ("postgres:/user:secret@host/db", "…"),
             ("postgres//user:secret@host/db?sslmode=require", "…"), ("mysql://user:secret@host/db", "…"), ("secret", "…"),
@@ -201,12 +201,12 @@ import Testing
         #expect(settings.all.filter { $0.setting.name == "database" }.map { "\($0.shown)" } == [url])
     }
 
-    @Test("a variable that is empty, as a failed command leaves it, names no configuration file")
+    @Test("an empty variable, as left by a failed command, names no configuration file")
     func emptyVariable() async throws {
         #expect(try await settings(["ROOST_CONFIG": ""]).text(.host) == "127.0.0.1")
     }
 
-    @Test("a flag is stronger than the environment, that than the file, and the file than the default")
+    @Test("a flag overrides the environment, which overrides the file, which overrides the default")
     func order() async throws {
         let file = FileManager.default.temporaryDirectory.appending(path: "roost-settings-\(UUID().uuidString).json")
         try Data(#"{"port": 3, "lanes": 3, "bus-prefix": "file"}"#.utf8).write(to: file)
@@ -218,7 +218,7 @@ import Testing
         #expect(settings.text(.busPrefix) == "file" && settings.text(.host) == "127.0.0.1")
     }
 
-    @Test("an address that a setting takes isn't one of Kubernetes'")
+    @Test("an address that is valid for a setting isn't taken for Kubernetes'")
     func addresses() async throws {
         let settings = try await settings(["ROOST_BUS": "nats://10.0.0.8:4222", "ROOST_HOST": "10.0.0.7"])
         #expect(settings.warnings == [] && settings.text(.bus) == "nats://10.0.0.8:4222" && settings.text(.host) == "10.0.0.7")

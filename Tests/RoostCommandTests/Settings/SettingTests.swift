@@ -3,7 +3,7 @@ import Testing
 
 @testable import RoostCommand
 
-/// A setting that is declared and forgotten elsewhere would be shown, and change nothing.
+/// A setting that is declared but not used would be shown, and change nothing.
 @Suite struct SettingTests {
     private func settings(_ arguments: [String]) async throws -> Settings {
         try await Settings.load(try SettingFlags.parse(arguments), standardData: "/nowhere/roost-data", environment: [:])
@@ -39,7 +39,7 @@ import Testing
         let given = try await settings(["--\(name)", value])
         let origin = given.all.first { $0.setting.name == name }?.origin
         #expect(origin == SettingSources.Origin.flag(name))
-        // What the server logs is decided before there is one.
+        // The log level is applied before there is a server.
         guard name != Setting.logLevel.name else { return }
         let standard = fields(of: try await settings([]).server)
         let changed = fields(of: given.server).filter { standard[$0.key] != $0.value }
@@ -59,9 +59,9 @@ import Testing
         #expect(entries.first { $0.setting.name == "port" }?.shownWithUnit == "8080")
     }
 
-    @Test("every setting is named in a page, as its flag")
+    @Test("every setting is on a page, named by its flag")
     func isInPages() {
-        // The benchmark has options of its own.
+        // The benchmark has its own options.
         let pages = DocumentPage.all.filter { $0.path != "docs/performance.md" }
         let words = Set(pages.flatMap { page in page.text.split { $0 != "-" && !$0.isLetter }.map(String.init) })
         #expect(words.count > 1000)

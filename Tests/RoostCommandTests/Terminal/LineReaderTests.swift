@@ -4,7 +4,7 @@ import Testing
 @testable import RoostCommand
 
 @Suite struct LineReaderTests {
-    /// All lines of some pieces, and `!` with the reason for one that isn't a text.
+    /// All lines of some pieces, and `!` with the reason for an invalid one.
     private func lines(_ pieces: [[UInt8]]) throws -> [String] {
         var reader = LineReader()
         var pieces = pieces[...]
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test("lines come without their ends, however their bytes come, the last one also without an end")
+    @Test("lines are returned without their ends, however their bytes arrive, the last one even without an end")
     func pieces() throws {
         let bytes = Array("one\r\n\ntwo é\nthree".utf8)
         let whole = ["one", "", "two é", "three"]
@@ -28,7 +28,7 @@ import Testing
         #expect(try lines([]) == [] && lines([Array("a\n".utf8)]) == ["a"])
     }
 
-    @Test("a line that isn't UTF-8 or too long is told, little of it is kept, and the next one is read")
+    @Test("a line that isn't UTF-8 or is too long is reported, little of it is kept, and the next one is read")
     func unfit() throws {
         #expect(try lines([[0x61, 0xFF, 0x0A, 0x62, 0x0A]]) == ["!The line isn't UTF-8 text.", "b"])
         let long = [UInt8](repeating: 0x78, count: LineReader.sizeBytesMax + 1)

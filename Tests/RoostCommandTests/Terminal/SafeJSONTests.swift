@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct SafeJSONTests {
     @Test(
-        "JSON output has no character that steers a terminal or can't be seen, and means the same",
+        "JSON output has no character that controls a terminal or is invisible, and means the same",
         arguments: [
             "\u{9B}31mred", "\u{1B}[2Jgone", "a\u{202E}b\u{2066}c\u{2069}", "zero\u{200B}width\u{FEFF}",
             "joined \u{1F468}\u{200D}\u{1F469}",

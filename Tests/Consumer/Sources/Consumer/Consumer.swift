@@ -1,11 +1,11 @@
 import Foundation
 import Roost
 
-/// Names of the app's own, or of Foundation, that the protocol has too.
+/// The app's own names, or Foundation's, that the protocol has too.
 struct Schema {}
 final class Upload: Operation, @unchecked Sendable {}
 
-/// What a screen shows of a channel.
+/// A screen that shows a channel.
 @MainActor final class Screen {
     let queue = OperationQueue()
     private(set) var channel: Channel?
