@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 enum { faults_max = 64 };
-/// What `fault_keep_synced` asks for, beside the operations that fail.
+/// The operation of `fault_keep_synced`, beside those that fail.
 enum { keeps_synced = 100 };
 
 static struct {
@@ -22,13 +22,13 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 typedef struct File {
     sqlite3_file base;
     char *path;
-    /// The error number of the system for the last operation that failed; 0 if the fault had none.
+    /// The system's error number of the last failed operation; 0 if the fault had none.
     int last_error;
 } File;
 
 static sqlite3_file *below(sqlite3_file *file) { return (sqlite3_file *)((File *)file + 1); }
 
-/// The code to fail with; SQLITE_OK if the operation is to go on.
+/// The code to fail with; SQLITE_OK if the operation should continue.
 static int failure(sqlite3_file *file, int operation, int *is_short) {
     const char *path = ((File *)file)->path;
     int code = SQLITE_OK;
@@ -106,7 +106,7 @@ static int file_write(sqlite3_file *file, const void *buffer, int count, sqlite3
     if (is_short) below(file)->pMethods->xWrite(below(file), buffer, count / 2, offset);
     return code;
 }
-/// Copies a file by its own descriptor: to open and close another one would end the process's locks on it.
+/// Copies a file by its own descriptor: opening and closing another one would release the process's locks on it.
 static void keep_synced(sqlite3_file *file) {
     static pthread_mutex_t copying = PTHREAD_MUTEX_INITIALIZER;
     char path[1024], whole[1024], buffer[4096];
@@ -196,7 +196,7 @@ static int vfs_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *file, int 
 int fault_vfs_register(void) {
     pthread_mutex_lock(&lock);
     if (real_vfs == NULL) {
-        // The other methods of the system's VFS look only at what this copy has too.
+        // The other methods of the system's VFS read only fields that this copy has too.
         real_vfs = sqlite3_vfs_find("unix");
         if (real_vfs != NULL) {
             fault_vfs = *real_vfs;

@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A disk of which a power cut leaves what was synced, and any part of what wasn't:
-// 1. Each write, and each cut of a file's length, is noted before it is made. A sync that has ended takes in those noted before it began.
-// 2. At the call at which the power is cut, the files are written elsewhere as the disk would have them. The calls themselves go on.
+// A disk on which a power cut leaves everything synced, and any part of the rest:
+// 1. Each write, and each truncation of a file, is recorded before it is made. A completed sync covers those recorded before it began.
+// 2. At the call at which the power is cut, the files are written elsewhere as the disk would have them. The calls themselves continue.
 
 enum { disks_max = 16, files_max = 2 };
-/// What a disk writes as a whole.
+/// The unit that a disk writes as a whole.
 enum { sector_size = 512 };
 
-/// A write that isn't synced yet; without bytes the file was cut off at the offset.
+/// An unsynced write; without bytes the file was truncated at the offset.
 typedef struct Change {
     struct Change *next;
     long number;
@@ -64,7 +64,7 @@ static void set_size(Content *content, size_t size) {
         content->bytes = realloc(content->bytes, content->room);
         if (content->bytes == NULL) abort();
     }
-    // What lies between is zeros, as in a file.
+    // The gap is filled with zeros, as in a file.
     if (size > content->size) memset(content->bytes + content->size, 0, size - content->size);
     content->size = size;
 }
@@ -97,9 +97,9 @@ static void write_file(const Content *content, const char *path) {
 
 // MARK: The cut
 
-/// Applies the sectors of a write that a power cut leaves.
+/// Applies the sectors of a write that survive a power cut.
 ///
-/// - Returns: The bytes that it takes.
+/// - Returns: The number of lost bytes.
 static size_t apply_sectors(Content *content, const Change *change, uint64_t *random) {
     size_t lost = 0, end = (size_t)change->offset + change->count;
     for (size_t from = (size_t)change->offset, to; from < end; from = to) {
@@ -114,7 +114,7 @@ static size_t apply_sectors(Content *content, const Change *change, uint64_t *ra
     return lost;
 }
 
-/// What is left of a file: all of it, what was synced, the first so many writes, or any of their sectors.
+/// The rest of a file: all of it, the synced part, the first few writes, or any of their sectors.
 static size_t leave(const DiskFile *file, Content *left, uint64_t *random) {
     size_t lost = 0, count = 0, index = 0;
     for (const Change *change = file->first; change != NULL; change = change->next) count++;
@@ -145,7 +145,7 @@ static void cut(Disk *disk, int operation, int is_log) {
         write_file(&left, path);
         free(left.bytes);
     }
-    // It isn't written through SQLite. What it says is on disk was synced before it said so.
+    // It isn't written through SQLite. Everything it lists as on disk was synced before.
     Content state = {0};
     snprintf(path, sizeof path, "%s/roost.state", disk->directory);
     read_file(&state, path);
@@ -164,7 +164,7 @@ static void count_call(Disk *disk, int operation, int is_log) {
 
 // MARK: Calls of the VFS
 
-/// With the lock: the disk that a file is on, if there is one.
+/// With the lock held: the disk of a file, if there is one.
 static Disk *disk_of(const char *path, int *file) {
     for (int index = 0; path != NULL && index < disks_max; index++) {
         if (!disks[index].is_on) continue;
@@ -210,7 +210,7 @@ long power_will_sync(const char *path) {
     return last;
 }
 
-/// Takes the changes up to one into what is synced.
+/// Counts the changes up to one as synced.
 static void sync_up_to(DiskFile *file, long last) {
     while (file->first != NULL && file->first->number <= last) {
         Change *change = file->first;

@@ -3,11 +3,11 @@
 
 #include <sqlite3.h>
 
-// What the VFS says of files, each before it does it.
+// The VFS's notices about files, each before the operation.
 
 void power_will_write(const char *path, const void *bytes, int count, sqlite3_int64 offset);
 void power_will_truncate(const char *path, sqlite3_int64 size);
-/// - Returns: what `power_did_sync` is to be told.
+/// - Returns: the argument for `power_did_sync`.
 long power_will_sync(const char *path);
 void power_did_sync(const char *path, long last);
 

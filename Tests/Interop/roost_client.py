@@ -4,8 +4,8 @@ Four parts, each usable without the next:
 
 - `HTTPClient` calls operations over HTTP, as the OpenAPI document describes them, and checks each answer against its schema.
 - `Connection` is one WebSocket: it authenticates, pairs calls with replies and hands out events. It keeps nothing.
-- `Replica` is what a client keeps: rows and positions. It does no input or output.
-- `Client` joins the two: it resumes after each welcome and after a gap, so that its replica is always that of the server.
+- `Replica` is a client's state: rows and positions. It does no input or output.
+- `Client` joins the two: it resumes after each welcome and after a gap, so its replica always matches the server.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class Refusal(Exception):
 
 
 class Closed(Exception):
-    """The socket ended: with this close code, and after this error frame when there was one."""
+    """The socket ended: with this close code, and after this error frame if there was one."""
 
     def __init__(self, code, error=None):
         self.code = code
@@ -48,7 +48,7 @@ class Closed(Exception):
 class HTTPClient:
     def __init__(self, url, description, token=None):
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        # No proxy of the environment: all traffic goes to the given address.
+        # No proxy from the environment: all traffic goes to the given address.
         self.http = httpx.AsyncClient(base_url=url, headers=headers, trust_env=False, timeout=20)
         self.operations = {
             operation["operationId"]: (method.upper(), path, operation)
@@ -56,7 +56,7 @@ class HTTPClient:
             for method, operation in methods.items()
         }
         self.components = copy.deepcopy(description["components"])
-        # The schemas of answers are open, so that fields can be added. This client wants to know of any that isn't described.
+        # The schemas of answers are open, so fields can be added. This client reports any that isn't described.
         for schema in self.components["schemas"].values():
             if "properties" in schema:
                 schema["additionalProperties"] = False
@@ -68,7 +68,7 @@ class HTTPClient:
         await self.http.aclose()
 
     async def call(self, name, headers={}, **fields):
-        """Calls an operation by its operationId. Answers the response; raises `Refusal`."""
+        """Calls an operation by its operationId. Returns the response; raises `Refusal`."""
         method, path, operation = self.operations[name]
         query = []
         parameters = self.parameters(operation)
@@ -99,12 +99,12 @@ class HTTPClient:
         return result
 
     def parameters(self, operation):
-        """The parameters of an operation, those that several have in common too."""
+        """The parameters of an operation, shared ones too."""
         shared = self.components["parameters"]
         return [shared[one["$ref"].rpartition("/")[2]] if "$ref" in one else one for one in operation.get("parameters", [])]
 
     def problem(self, answer):
-        """The body of a refusal, once it is one: RFC 9457 with Roost's code."""
+        """The checked body of a refusal: RFC 9457 with Roost's code."""
         media_type = answer.headers.get("content-type")
         assert media_type == "application/problem+json", f"status {answer.status_code} comes as {media_type}: {answer.text[:200]}"
         document = answer.json()
@@ -117,12 +117,12 @@ class HTTPClient:
         OAS31Validator({**schema, "components": self.components}).validate(instance)
 
 
-# The answer to a call whose key was one of an earlier call that did it.
+# The answer to a call that an earlier call with the same key has carried out.
 DONE = {"done": True}
 
 
 def text(value):
-    """A value as it stands in a path or a query."""
+    """A value in the form of a path or a query."""
     return json.dumps(value) if isinstance(value, bool) else str(value)
 
 
@@ -130,7 +130,7 @@ def text(value):
 
 
 class FrameCheck:
-    """Holds every frame of a socket against /asyncapi.json. A frame with a member that isn't described is an error too."""
+    """Checks every frame of a socket against /asyncapi.json. A frame with an undescribed member is an error too."""
 
     def __init__(self, description):
         self.components = copy.deepcopy(description["components"])
@@ -151,17 +151,17 @@ class FrameCheck:
         self.validate(f"Frame.{kind}", frame)
 
     def answered(self, call, result):
-        """A call that was carried out was a valid one, and its result is what its operation answers."""
+        """A call that was carried out was valid, and its result matches its operation."""
         self.validate("Frame.call", call)
         self.validate(f"Result.{call['operation']}", result)
 
 
 class Connection:
-    """One authenticated WebSocket. Events and the end of the connection are told to the two callables."""
+    """One authenticated WebSocket. Events and the end of the connection are passed to the two callables."""
 
-    # What all connections check their frames with, when it is set.
+    # The checker of all connections' frames, if set.
     frames = None
-    # What was found in frames that the description doesn't tell.
+    # Differences between frames and the description.
     undescribed = []
 
     def __init__(self, socket, on_event, on_close):
@@ -171,7 +171,7 @@ class Connection:
         self.welcome = None
         self.closing = None
         self.errors = []
-        # What happens at this moment, as it comes.
+        # Signals, in order of arrival.
         self.signals = asyncio.Queue()
         self.pending = {}
         self.calls = {}
@@ -180,7 +180,7 @@ class Connection:
 
     @classmethod
     async def open(cls, url, token, *, in_header=False, on_event=lambda event: None, on_close=lambda closed: None):
-        """Connects and authenticates. Raises `Closed` when the token is refused."""
+        """Connects and authenticates. Raises `Closed` if the token is refused."""
         socket = await open_socket(url, headers={"Authorization": f"Bearer {token}"} if in_header else {})
         connection = cls(socket, on_event, on_close)
         if not in_header:
@@ -197,7 +197,7 @@ class Connection:
         await self.socket.send(json.dumps(frame, ensure_ascii=False))
 
     async def post(self, operation, *, key=None, **fields):
-        """Sends a call without waiting, with a key if it has one; answers the future of its reply."""
+        """Sends a call without waiting, with a key if it has one; returns the future of its reply."""
         self.last_call += 1
         reply = asyncio.get_running_loop().create_future()
         self.pending[self.last_call] = reply
@@ -235,7 +235,7 @@ class Connection:
                 if "result" in frame and (call := self.calls.pop(frame["reply"], None)):
                     self.frames.answered(call, frame["result"])
         except Exception as error:
-            # Told by the case that ends next.
+            # Reported by the next case that ends.
             Connection.undescribed.append(f"{type(error).__name__}: {str(error)[:400]} in {str(frame)[:300]}")
         if "event" in frame or "message" in frame:
             self.on_event(whole(frame))
@@ -280,11 +280,11 @@ async def open_socket(url, headers={}, path="/v1/socket"):
     )
 
 
-# MARK: What a client keeps
+# MARK: A client's state
 
 
 def counts(message):
-    """Whether a message is unread for those who haven't sent it: 1 or 0."""
+    """Whether a message counts as unread for users other than its sender: 1 or 0."""
     return int(not message.get("isSilent") and message.get("kind") != "system")
 
 
@@ -318,7 +318,7 @@ class ChannelState:
             self.capabilities = by_role[role] if role in by_role else by_role.get("member", [])
 
     def add(self, message):
-        """The counters after a new message that came alone, unless they are later ones already."""
+        """Updates the counters for a new message that was sent alone, unless they are later already."""
         if self.row["seq"] < message["seq"]:
             time = message["createdAt"]
             self.row.update(seq=message["seq"], lastActivity=time, lastMessageAt=time)
@@ -326,13 +326,13 @@ class ChannelState:
             self.row["ordinal"] += counts(message)
 
     def count_own(self, message):
-        """One's own message is never unread. The membership may have come later than the message, and then has it counted already."""
+        """The user's own message is never unread. A membership later than the message has already counted it."""
         if message["seq"] > self.membership["channelSeq"]:
             count = self.membership["readCount"] + counts(message)
             self.membership = {**self.membership, "readCount": count, "channelSeq": message["seq"]}
 
     def take_membership(self, membership, user):
-        """A membership, and the own messages that were applied since the moment at which it was told."""
+        """Takes a membership, and counts the user's own messages that were applied since it was sent."""
         self.membership = membership
         own = [message for message in self.messages.values() if message["sender"] == user and message["seq"] <= self.position]
         for message in sorted(own, key=lambda message: message["seq"]):
@@ -346,7 +346,7 @@ class ChannelState:
 
 
 def whole(event):
-    """An event with all its members, whatever its form: of a new message alone they follow from the message."""
+    """An event with all its members, whatever its form: for a new message sent alone they follow from the message."""
     if "message" not in event:
         return event
     message = event["message"]
@@ -355,7 +355,7 @@ def whole(event):
 
 
 def changed_at(row):
-    """The place of a row's last change: a message that was never changed leaves it out."""
+    """The seq of a row's last change: an unchanged message leaves it out."""
     return row["changeSeq"] if "changeSeq" in row else row["seq"]
 
 
@@ -376,11 +376,11 @@ class Replica:
         self.position = 0
         self.profile = None
         self.channels = {}
-        # What the user has deleted for themselves: the channel and the seq of each.
+        # Messages that the user has deleted for themselves: the channel and the seq of each.
         self.own_deletions = set()
 
     def receive(self, event):
-        """Applies an event. False when it shows a gap; nothing is applied then."""
+        """Applies an event. Returns False if it shows a gap, without applying anything."""
         kind, _, name = event["stream"].partition(":")
         rows = event["rows"]
         if kind == "user":
@@ -423,7 +423,7 @@ class Replica:
         self.take_own_state(rows)
 
     def take_own_state(self, rows):
-        """What the rows of any stream say of the user alone."""
+        """Applies the rows of any stream that concern only the user."""
         for deletion in rows.get("ownDeletions") or []:
             self.own_deletions.add((deletion["channelId"], deletion["seq"]))
         for name, capabilities in (rows.get("ownCapabilities") or {}).items():
@@ -482,7 +482,7 @@ class Replica:
 
 
 class Client:
-    """A connected user. `connect` can be called again after the connection was lost."""
+    """A connected user. `connect` can be called again after the connection is lost."""
 
     def __init__(self, url, user, token):
         self.url = url
@@ -490,14 +490,14 @@ class Client:
         self.replica = Replica(user)
         self.connection = None
         self.closed = None
-        # Every event that came, in its order, applied or not.
+        # Every received event, in order, applied or not.
         self.events = []
         # The answers of the resumes since the last welcome.
         self.resumptions = []
         self.held = None
         self.catching_up = None
         self.changed = asyncio.Event()
-        # For tests: this many of the next events are thrown away, as if they had been lost.
+        # For tests: this many of the next events are discarded, as if they had been lost.
         self.lose = 0
 
     async def __aenter__(self):
@@ -522,7 +522,7 @@ class Client:
         await self.catch_up()
 
     async def catch_up(self):
-        """Resumes until nothing is left, then applies the events that came meanwhile."""
+        """Resumes until nothing is left, then applies the events that arrived meanwhile."""
         while self.held is not None:
             try:
                 answer = await self.connection.call("stream.resume", **self.replica.positions())
@@ -565,7 +565,7 @@ class Client:
         return await self.connection.post(operation, **fields)
 
     async def until(self, condition, what, deadline_seconds=20):
-        """Waits until the condition holds, which is looked at after each frame."""
+        """Waits until the condition holds, checking it after each frame."""
         try:
             async with asyncio.timeout(deadline_seconds):
                 while self.held is not None or not condition():
@@ -575,7 +575,7 @@ class Client:
             raise AssertionError(f"{what} didn't come within {deadline_seconds} seconds") from None
 
     async def until_at(self, channel, seq):
-        """Waits until the replica stands at a seq of a channel."""
+        """Waits until the replica reaches a seq of a channel."""
         await self.until(
             lambda: channel in self.replica.channels and self.replica.channels[channel].position >= seq,
             f"seq {seq} of {channel} for {self.replica.user}",

@@ -2,9 +2,9 @@
 
     ROOST_URL=http://127.0.0.1:8080 ROOST_BINARY=.build/debug/roost ROOST_DATA=roost-data python3 test_interop.py
 
-A server must run at ROOST_URL with the data directory ROOST_DATA. Each case makes users and channels of its own, so that it can run
-again on the same server. The last line is `N passed, M failed`; the exit code is 1 when one failed. Names given as arguments choose
-the cases whose title holds one of them.
+A server must run at ROOST_URL with the data directory ROOST_DATA. Each case makes its own users and channels, so it can run
+again on the same server. The last line is `N passed, M failed`; the exit code is 1 if one failed. Names given as arguments choose
+the cases whose title contains one of them.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ def case(title):
 def equal(actual, expected, what):
     if actual == expected:
         return
-    # Of long lists only the first difference tells anything.
+    # In long lists only the first difference is informative.
     if isinstance(actual, list) and isinstance(expected, list) and len(actual) == len(expected):
         index = next(index for index in range(len(actual)) if actual[index] != expected[index])
         actual, expected, what = actual[index], expected[index], f"{what}, at index {index}"
@@ -71,7 +71,7 @@ async def refused(awaitable, code, *, field=None, status=None):
 
 
 class World:
-    """What one case works with. Everything that it opens is closed at its end."""
+    """The environment of one case. Everything opened in it is closed at its end."""
 
     def __init__(self, description, stack):
         self.description = description
@@ -96,7 +96,7 @@ class World:
         return await self.stack.enter_async_context(client)
 
     async def room(self, *members, name="room"):
-        """A channel that the first one made and the others joined, and everyone's client."""
+        """A channel that the first user made and the others joined, and everyone's client."""
         clients = [await self.client(member) for member in members]
         channel = self.channel(name)
         await clients[0].call("channel.create", channel=channel, type="community")
@@ -136,11 +136,11 @@ def sending(text, **fields):
 
 
 def state(replica, channel):
-    """What a replica knows of a channel: to compare one that caught up with one that is fresh."""
+    """A replica's state of a channel: to compare one that caught up with a fresh one."""
     known = replica.channels[channel]
     return {
         "position": known.position, "channel": known.row, "messages": known.messages,
-        # The moment at which it was told differs between two who know the same.
+        # The position at which it was sent differs between replicas in the same state.
         "membership": {**known.membership, "channelSeq": None},
         "unread": known.unread,
     }
@@ -161,7 +161,7 @@ async def operation_names(world):
     names = [operation["operationId"] for methods in world.description["paths"].values() for operation in methods.values()]
     equal(len(names), len(set(names)), "distinct operationIds")
     for name in names:
-        # An unknown field is refused before anything is done, and tells that the name is known.
+        # An unknown field is refused before anything is done, which shows that the name is known.
         refusal = await refused(ann.call(name, thisFieldDoesNotExist=1), "invalid_argument", field="thisFieldDoesNotExist")
         assert name in refusal.message, refusal.message
     await refused(ann.call("message.sent"), "unknown_operation", field="operation")
@@ -238,7 +238,7 @@ async def examples(world):
 
 
 def described_fields(operation):
-    """Each field of an operation that isn't a header: its place, name and schema."""
+    """Each field of an operation except headers: its place, name and schema."""
     for parameter in operation.get("parameters", []):
         if "$ref" not in parameter:
             yield parameter["in"], parameter["name"], parameter["schema"]
@@ -282,7 +282,7 @@ def edges(schema, place):
 
 
 def element(schema, at):
-    """An element of a list, each another one as long as there are any."""
+    """An element of a list, a different one each time while there are any."""
     if "enum" in schema:
         return schema["enum"][at % len(schema["enum"])]
     if schema.get("type") == "object":
@@ -290,7 +290,7 @@ def element(schema, at):
     return str(at + 1) if schema.get("format") == "int64" else "x" + chr(97 + at // 26) + chr(97 + at % 26)
 
 
-@case("each limit that /openapi.json tells is the one that is enforced: at it, and one past it; its examples are valid")
+@case("each limit in /openapi.json is the one that is enforced: at it, and one over it; its examples are valid")
 async def limits_are_enforced(world):
     token = await world.token("root", "--role", "admin")
     tried = 0
@@ -305,7 +305,7 @@ async def limits_are_enforced(world):
                     if example is not None:
                         Draft202012Validator(schema).validate(example)
                     for value, is_valid in edges(schema, place):
-                        # A field that only goes with another one.
+                        # A field that requires another one.
                         companion = {"around": 1} if name == "message.list" and key == "newerLimit" else {}
                         fields = {**examples, **body.get("example", {}), **companion, key: value}
                         address, query, content = path, [], {}
@@ -324,7 +324,7 @@ async def limits_are_enforced(world):
                         answer = await http.request(method.upper(), address, params=query, content=data, headers=headers)
                         problem = answer.json() if answer.status_code != 200 else {}
                         refused_for_it = problem.get("field") == key and answer.status_code in (400, 413)
-                        # A text of letters is as long as a cursor may be, and none.
+                        # A text of letters has a cursor's length, but isn't one.
                         if is_valid and key == "cursor":
                             refused_for_it = problem.get("code") == "limit_exceeded"
                         equal(refused_for_it, not is_valid, f"{name} with {key} {shown(value, 60)}: {shown(problem, 300)}")
@@ -335,7 +335,7 @@ async def limits_are_enforced(world):
 @case("schemathesis finds nothing that /openapi.json doesn't describe")
 async def schemathesis(world):
     root = await world.http("root", "--role", "admin")
-    # What the examples name is there, so that not every request ends at something that doesn't exist.
+    # The examples' users and channels are made, so not every request fails because something doesn't exist.
     for name in ("example", "x1"):
         await root.call("user.upsert", user=name)
     with contextlib.suppress(Refusal):
@@ -347,7 +347,7 @@ async def schemathesis(world):
     try:
         output, _ = await process.communicate()
     finally:
-        # Of one that has run out of time nobody reads the answers.
+        # After a timeout nobody reads the answers.
         if process.returncode is None:
             process.kill()
     text = output.decode(errors="replace")
@@ -418,7 +418,7 @@ async def life_of_a_channel(world, ann, bob, ann_id, bob_id):
     await refused(bob("channel.update", channel=room, displayName="mine"), "not_permitted")
     view = await bob("channel.get", channel=room)
     equal([view["channel"], view["lastMessage"]], [updated, deleted], "channel")
-    # By itself a view brings who is who, and in a page they are beside it.
+    # A single view brings its users, and in a page they are beside the items.
     equal(view.pop("users"), [who[deleted["sender"]]], "who is who in a channel")
     equal(await bob("channel.query"), {"items": [view], "users": [who[deleted["sender"]]]}, "own channels")
 
@@ -479,7 +479,7 @@ async def over_the_socket(world):
 
 
 async def mentions_and_lists(world, ann, bob, admin, bob_id):
-    """A message with everything that one may have, who it mentions, and the lists that it carries; the same over both transports."""
+    """A message with every possible field, its mentions, and its lists; the same over both transports."""
     room = world.channel()
     await ann("channel.create", channel=room, type="community")
     await bob("member.join", channel=room)
@@ -517,7 +517,7 @@ async def mentions_over_http(world):
     await mentions_and_lists(world, ann.call, bob.call, admin.call, world.user("bob"))
 
 
-@case("SB-36 R21 mentions, lists and messages of every kind over the socket; the one who is mentioned is told")
+@case("SB-36 R21 mentions, lists and messages of every kind over the socket; the mentioned user is notified")
 async def mentions_over_the_socket(world):
     ann, bob = await world.client("ann"), await world.client("bob")
     admin = await world.client("root", "--role", "admin")
@@ -530,7 +530,7 @@ async def mentions_over_the_socket(world):
     equal([[row["seq"], row["mentionSeq"]] for row in rows], [[3, 3]], "mention of the channel")
 
 
-@case("hasMention computed from rows, as docs/protocol.md has it, equals reading.unread after every step")
+@case("hasMention computed from rows, as in docs/protocol.md, equals reading.unread after every step")
 async def mentioned(world):
     room, (ann, bob) = await world.room("ann", "bob")
     by_name, everybody = {"type": "user", "users": [world.user("bob")]}, {"type": "channel"}
@@ -539,7 +539,7 @@ async def mentioned(world):
         return (await client.call("message.send", channel=room, **sending("hi", mentionees=list(mentionees))))["messageId"]
 
     async def expect(is_mentioned, what):
-        """Compares what both clients compute with what the server says, and bob's with what is expected."""
+        """Compares both clients' results with the server's, and bob's with the expected one."""
         head = (await ann.call("channel.get", channel=room))["channel"]["seq"]
         for client in (ann, bob):
             own = (await client.call("stream.myChanges", after=0))["seq"]
@@ -598,7 +598,7 @@ async def system_messages(world):
     equal((await bob.call("reading.unread", channel=room))["unreadCount"], 0, "unread")
 
 
-@case("what is highlighted in a text is the same in every language: Tests/Vectors/mentions.json")
+@case("the highlighted parts of a text are the same in every language: Tests/Vectors/mentions.json")
 async def highlights(world):
     vectors = json.loads((pathlib.Path(__file__).parents[1] / "Vectors" / "mentions.json").read_text(encoding="utf-8"))
 
@@ -660,7 +660,7 @@ async def shut_out(world):
     await refused(other.call("user.me"), "token_revoked", status=401)
 
 
-@case("an admin lists the effects that failed for good, and can't retry one that isn't there")
+@case("an admin lists the effects that failed for good, and can't retry a missing one")
 async def effects(world):
     root, bob = await world.http("root", "--role", "admin"), await world.http("bob")
     retry = {"kind": "idempotencyKeys.expire", "key": "none"}
@@ -702,7 +702,7 @@ async def backend(world):
     members = await service.call("member.list", channel=room, states=["member"], sort="userId")
     equal([one["member"]["userId"] for one in members["items"]], sorted([ann_id, bob_id]), "members for the backend")
 
-    # On behalf of a user the user's rights apply, and nobody but a backend can take one.
+    # On behalf of a user the user's rights apply, and only a backend can act for one.
     await refused(service.call("channel.delete", headers=as_bob, channel=room), "not_permitted", status=403)
     ann = await world.http("ann")
     await refused(ann.call("user.me", headers=as_bob), "not_permitted", field="Roost-Act-As", status=403)
@@ -716,12 +716,12 @@ async def backend(world):
 
 
 def key_of(milliseconds):
-    """A UUID of version 7, which Python's library doesn't make yet."""
+    """A UUID of version 7, which Python's library can't make yet."""
     value = milliseconds << 80 | uuid.uuid4().int & ((1 << 80) - 1)
     return str(uuid.UUID(int=value & ~(0xF << 76) | 0x7 << 76))
 
 
-@case("a call that is repeated by its key, over either transport, does nothing again")
+@case("a call repeated with its key, over either transport, has no further effect")
 async def keys(world):
     room, (ann,) = await world.room("ann")
     http = await world.http("ann")
@@ -729,7 +729,7 @@ async def keys(world):
     key = key_of(now)
     hidden = await ann.call("channel.hide", key=key, channel=room)
     equal(hidden["hiddenState"], "hiddenAllowAutoUnhide", "carried out")
-    # Another device shows the channel before the answer that was lost is asked for again.
+    # Another device unhides the channel before the lost answer is requested again.
     await http.call("channel.unhide", channel=room)
     equal(await ann.call("channel.hide", key=key, channel=room), DONE, "repeated over the socket")
     for header in (key, f'"{key.upper()}"'):
@@ -746,7 +746,7 @@ async def keys(world):
     await refused(ann.call("user.me", key=key_of(now)), "invalid_argument", field="key")
     await refused(ann.call("message.send", key=key_of(now), channel=room, **sending("hi")), "invalid_argument", field="key")
 
-    # Over HTTP first, then over a socket; a call that was refused keeps no key.
+    # Over HTTP first, then over a socket; a refused call keeps no key.
     key = key_of(now)
     await refused(http.call("channel.hide", headers={"Idempotency-Key": key}, channel=f"no-{room}"), "not_found", field="channel", status=404)
     await http.call("channel.hide", headers={"Idempotency-Key": key}, channel=room)
@@ -769,7 +769,7 @@ async def watching(world):
     await refused(schemas.call("channel.watch", channel=room), "not_connected", status=409)
 
 
-@case("signals tell who types, who watches, who has read, and what an app likes")
+@case("signals say who types, who watches, who has read, and anything an app likes")
 async def signals(world):
     room, (ann, bob) = await world.room("ann", "bob")
     http = await world.http("ann")
@@ -824,13 +824,13 @@ async def signals(world):
     equal(codes, {"rate_limited"}, "more than ten a second")
 
 
-@case("what arrives while somebody reads is read on their other devices; being invisible is being offline")
+@case("messages that arrive while a user reads are read on their other devices; invisible means offline")
 async def reading(world):
     room, (ann, bob) = await world.room("ann", "bob")
     bob_id, phone, http = world.user("bob"), await world.client("bob"), await world.http("bob")
     equal((await bob.call("reading.start", channel=room))["unreadCount"], 0, "nothing is unread")
     await refused(http.call("reading.start", channel=room), "not_connected", status=409)
-    # The library answers the server's ping by itself: that moves the position.
+    # The library answers the server's ping by itself, which advances the position.
     sent = await ann.call("message.send", channel=room, **sending("read at once"))
     async with asyncio.timeout(20):
         while (await phone.call("reading.unread", channel=room))["readSeq"] < sent["seq"]:
@@ -852,7 +852,7 @@ async def reading(world):
     equal([entry["member"]["userId"] for entry in members["items"] if entry["isOnline"]], [world.user("ann")], "who is online")
 
 
-@case("a new name is told to those who look, and after an absence in one question")
+@case("a new name is sent to users who see it, and after an absence in one answer")
 async def names(world):
     room, (ann, bob) = await world.room("ann", "bob")
     bob_id, http = world.user("bob"), await world.http("ann")
@@ -872,7 +872,7 @@ async def names(world):
         await refused(client.call("user.listChanged", versions={bob_id: -1}), "invalid_argument", field="versions")
 
 
-@case("who is online of any users, and when the others were last")
+@case("presence of any users: who is online, and when the others last were")
 async def online(world):
     ann, bob, http = await world.client("ann"), await world.client("bob"), await world.http("ann")
     bob_id = world.user("bob")
@@ -923,7 +923,7 @@ async def order(world):
     for client in (ann, bob, cat):
         await client.until_at(room, 3 + 2 * count)
     events = bob.events_of("channel:" + room)
-    # Joining third, cat is told to the two before.
+    # Cat joins third, which is sent to the first two.
     equal([event["seq"] for event in events], list(range(3, 4 + 2 * count)), "seqs")
     messages = [event["rows"]["messages"][0] for event in events[1:]]
     equal(messages, sorted(sent, key=lambda message: message["seq"]), "messages by event and by reply")
@@ -992,9 +992,9 @@ async def unread(world):
         (bob, "reading.mark", lambda: {"seq": seqs[0]}), (bob, "message.send", lambda: sending("5")),
         (ann, "reading.mark", lambda: {}), (bob, "reading.mark", lambda: {"seq": 1_000_000}),
         (ann, "message.send", lambda: sending("6")),
-        # Silent ones are unread for nobody, and don't count as read either.
+        # Silent messages are never unread, and don't count as read either.
         (ann, "message.send", lambda: {**sending("7"), "isSilent": True}), (bob, "message.send", lambda: sending("8")),
-        # Emptying and hiding up to a seq leave what came after it unread.
+        # Emptying and hiding up to a seq leave later messages unread.
         (ann, "message.send", lambda: sending("9")), (ann, "message.send", lambda: sending("10")),
         (bob, "channel.resetHistory", lambda: {"upTo": seqs[-2]}),
         (ann, "channel.hide", lambda: {"upTo": seqs[0], "hidePreviousMessages": True}),
@@ -1010,7 +1010,7 @@ async def unread(world):
     await bob.until_at(quiet, 2)
     await compare_unread(bob, [room, quiet])
     equal(bob.replica.total_unread(), {"unreadCount": 2, "unreadChannelCount": 2}, "total")
-    # Who joins later begins with nothing unread.
+    # A user who joins later begins with nothing unread.
     cat = await world.client("cat")
     await cat.call("member.join", channel=room)
     await compare_unread(cat, [room])
@@ -1021,7 +1021,7 @@ async def unread(world):
 async def unread_pipelined(world):
     room, (ann, bob) = await world.room("ann", "bob")
     phone = await world.client("bob")
-    # Each mark brings the membership anew, so only what comes around the last one can show. Hence many short rounds.
+    # Each mark sends the membership again, so only events around the last one can reveal a fault. Hence many short rounds.
     for number in range(40):
         replies = []
         for _ in range(3):
@@ -1059,7 +1059,7 @@ async def resume(world):
     await ann.call("channel.update", channel=room, metadata={"away": True})
     await ann.call("channel.create", channel=late, type="community", users=[world.user("bob")])
     first = await ann.call("message.send", channel=late, **sending("welcome"))
-    # What the user does elsewhere is missed as well.
+    # The user's changes elsewhere are missed as well.
     elsewhere = await world.http("bob")
     own = await elsewhere.call("message.send", channel=room, **sending("from elsewhere"))
     await elsewhere.call("reading.mark", channel=room, seq=missed[0]["seq"])
@@ -1082,7 +1082,7 @@ async def resume(world):
     for channel in bob.replica.channels:
         equal(state(bob.replica, channel), state(fresh.replica, channel), f"{channel} after the resume and afresh")
     await compare_unread(bob, [room, silent, late])
-    # And the stream goes on from there.
+    # The stream continues from there.
     await ann.call("message.send", channel=room, **sending("live"))
     await bob.until_at(room, own["seq"] + 1)
     equal(bob.events[-1]["seq"], own["seq"] + 1, "the next event")
@@ -1119,7 +1119,7 @@ async def far_behind(world):
     equal(list(bob.replica.channels[room].messages.values()), sent[-20:], "newest messages")
 
 
-@case("a member who leaves gets nothing newer, and begins anew after joining again")
+@case("a member who leaves gets nothing newer, and starts over after rejoining")
 async def leaving(world):
     room, (ann, bob) = await world.room("ann", "bob")
     phone = await world.client("bob")
@@ -1140,7 +1140,7 @@ async def leaving(world):
     equal(phone.replica.unread(room), 1, "unread")
 
 
-@case("a client with a position from before a restored backup is told to start afresh")
+@case("a client with a position from before a restored backup is told to start over")
 async def resync(world):
     room, (ann,) = await world.room("ann")
     await refused(ann.call("stream.myChanges", after=10**6), "resync_required", field="after")
@@ -1248,7 +1248,7 @@ async def bad_frames(world):
         (b"{}", {}, 1003), (b'"\xff\xfe"', {"text": True}, 1007), ("x" * 1_048_577, {}, 1009),
     ):
         connection = await Connection.open(URL, await world.token("ann"))
-        # The server closes as soon as it has read the head of a frame that is too long, and maybe while its rest is being sent.
+        # The server closes as soon as it has read the head of a frame that is too long, maybe while the rest is being sent.
         with contextlib.suppress(websockets.ConnectionClosed):
             await connection.socket.send(content, **options)
         await asyncio.wait_for(connection.ended(), 20)
@@ -1293,7 +1293,7 @@ async def bad_tokens(world):
     equal([answer.status_code, answer.headers.get("www-authenticate")], [401, "Bearer"], "no token")
 
 
-@case("a socket is closed with 4002 when its token ends, and the token is refused from then on")
+@case("a socket is closed with 4002 when its token expires, and the token is refused from then on")
 async def expiry(world):
     token = await world.token("ann", "--expires", "2")
     async with HTTPClient(URL, world.description, token) as http:
@@ -1311,7 +1311,7 @@ async def expiry(world):
                 raise AssertionError("an expired token was accepted")
 
 
-@case("a token in the URL is not looked at, one in the upgrade request's header is")
+@case("a token in the URL is ignored, one in the upgrade request's header isn't")
 async def places_of_the_token(world):
     token = await world.token("ann")
     async with httpx.AsyncClient(base_url=URL, trust_env=False) as http:
@@ -1336,7 +1336,7 @@ async def silence(world):
 
 
 class Chat:
-    """`roost chat CHANNEL --plain`: each line of stdin is sent, each message comes as a line on stdout."""
+    """`roost chat CHANNEL --plain`: each line of stdin is sent, each message is printed as a line on stdout."""
 
     def __init__(self, process):
         self.process = process
@@ -1351,7 +1351,7 @@ class Chat:
         )
 
     async def type(self, line, arrives):
-        """Types a line, and waits until it has arrived; or until the process has ended, after which it never will."""
+        """Types a line, and waits until it has arrived or the process has ended."""
         self.process.stdin.write(line.encode() + b"\n")
         arriving, ending = asyncio.ensure_future(arrives), asyncio.ensure_future(self.process.wait())
         try:
@@ -1364,7 +1364,7 @@ class Chat:
             ending.cancel()
 
     async def line(self, holding):
-        """The next line of stdout that holds a text."""
+        """The next line of stdout that contains a text."""
         try:
             async with asyncio.timeout(20):
                 while raw := await self.process.stdout.readline():
@@ -1392,7 +1392,7 @@ class Chat:
 
 
 async def general(world, name):
-    """The channel `general`, made when it isn't there, and a client that is its member."""
+    """The channel `general`, made if it doesn't exist, and a client that is its member."""
     client = await world.client(name)
     try:
         await client.call("channel.create", channel="general", type="community", displayName="General")
@@ -1449,7 +1449,7 @@ async def main(chosen):
         if chosen and not any(word in title for word in chosen):
             continue
         try:
-            # Alone it takes a minute; beside the other tests it has had six.
+            # Alone it takes a minute; beside other tests it has taken six.
             seconds = 1200 if function is schemathesis else 300
             async with asyncio.timeout(seconds), contextlib.AsyncExitStack() as stack:
                 await function(World(description, stack))
