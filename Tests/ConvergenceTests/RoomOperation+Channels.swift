@@ -30,7 +30,7 @@ extension RoomOperation {
         RoomOperation("of a live channel", as: "ann", CreateChannel(channel: "new", type: .live, users: ["eve"])),
         RoomOperation("of a livestream", as: "ann", CreateChannel(channel: "new", type: .livestream, users: ["eve"])),
         RoomOperation(
-            "of a channel of one's own type", as: "ann", CreateChannel(channel: "new", type: "salon", users: ["dan", "eve"])),
+            "of a channel of the app's own type", as: "ann", CreateChannel(channel: "new", type: "salon", users: ["dan", "eve"])),
         RoomOperation(
             "of a broadcast", as: "root", role: .admin, CreateChannel(channel: "new", type: .broadcast, users: ["ann", "dan"])),
     ]

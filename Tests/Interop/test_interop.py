@@ -1039,7 +1039,7 @@ async def unread_pipelined(world):
             await compare_unread(client, [room])
 
 
-@case("a resume after a lost connection brings exactly what was missed")
+@case("a resume after a lost connection brings exactly the missed changes")
 async def resume(world):
     room, (ann, bob) = await world.room("ann", "bob")
     silent, ended = world.channel("silent"), world.channel("ended")

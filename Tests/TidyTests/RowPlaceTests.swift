@@ -31,7 +31,7 @@ struct RowPlaceTests {
             ]
         ),
         (
-            "What is unread is a number of messages, and what has arrived are messages.",
+            "The unread count is a number of messages, and deliveries are of messages.",
             [
                 "RoostAPI/Reading/Unread.swift": ["ChannelMention", "Message", "PurgedMessage"],
                 "Roost/Members/Member+Cache.swift": ["Message"],
@@ -39,7 +39,7 @@ struct RowPlaceTests {
             ]
         ),
         (
-            "What is pushed are messages.",
+            "Pushes are for messages.",
             [
                 "RoostAPI/Notifications/PushNotification.swift": ["Message"],
                 "RoostCore/Notifications/Pushes.swift": ["Message"],

@@ -20,7 +20,7 @@ extension RealClusterTests {
         private static let wandererCount = 8
 
         @Test(
-            "I1 I3 I4 I6 I9 three nodes, many faults: 0 acked lost, 0 twice, 0 out of order, 0 holes, 0 replies before events",
+            "I1 I3 I4 I6 I9 three nodes, many faults: 0 acked lost, 0 twice, 0 out of order, 0 gaps, 0 replies before events",
             .timeLimit(.minutes(15)), arguments: [true, false])
         func kills(hasBus: Bool) async throws {
             let seed = UInt64(ProcessInfo.processInfo.environment["ROOST_SEED"] ?? "") ?? UInt64.random(in: 1...UInt64(Int.max))

@@ -28,22 +28,22 @@ extension AudienceTests {
             "SB-59 R38 a deletion goes to all members, the deleter's devices included",
             .by("oda/1") { DeleteMessage(channel: "room", message: $0) }, [("members wes/1", "message.deleted channel:room")]),
         HeardOperation(
-            "SB-45 MN-01 R38 a mention goes to the users whom it names, on all their devices, and not to the sender or to non-members",
+            "SB-45 MN-01 R38 a mention goes to the named users, on all their devices, not to the sender or to non-members",
             .by(
                 "ann/1",
                 SendMessage(
                     channel: "room", clientId: "2", text: "x", mentionees: [.users(["bob", "ann", "sam", "fay", "ida"])])),
             [("members wes/1", "message.new channel:room"), ("bob", "mention.received user:bob")]),
         HeardOperation(
-            "MN-12 a mention of the channel is told with the message, and by no event of its own",
+            "MN-12 a mention of the channel is sent with the message, not in its own event",
             .by("ann/1", SendMessage(channel: "room", clientId: "2", text: "x", mentionees: [.channel])),
             [("members wes/1", "message.new channel:room")]),
         HeardOperation(
-            "MN-11 MN-16 an edit that mentions goes to those whom it names",
+            "MN-11 MN-16 an edit with mentions goes to the named users",
             .by("bob/1") { EditMessage(channel: "room", message: $0, mentionees: [.users(["cid"])]) },
             [("members wes/1", "message.updated channel:room"), ("cid", "mention.received user:cid")]),
         HeardOperation(
-            "MN-11 an edit that ends a mention tells those who are no longer mentioned",
+            "MN-11 an edit that ends a mention goes to the users no longer mentioned",
             after: [.by("bob/1") { EditMessage(channel: "room", message: $0, mentionees: [.users(["cid"])]) }],
             .by("bob/1") { EditMessage(channel: "room", message: $0, mentionees: []) },
             [("members wes/1", "message.updated channel:room"), ("cid", "reading.marked user:cid")]),
@@ -64,7 +64,7 @@ extension AudienceTests {
             "SB-59 a deletion among several goes to all members",
             .by("oda/1") { DeleteMessages(channel: "room", messages: [$0]) }, [("members wes/1", "message.deleted channel:room")]),
         HeardOperation(
-            "SB-59 a deletion for good goes to all members, and to its sender's devices what is unread for them",
+            "SB-59 a deletion for good goes to all members, and the sender's unread count to the sender's devices",
             .by("oda/1") { PurgeMessage(channel: "room", message: $0) },
             [("bob", "reading.marked user:bob"), ("members wes/1", "message.deleted channel:room")]),
         HeardOperation(
@@ -76,7 +76,7 @@ extension AudienceTests {
             .by("bob/1") { UndeleteMessage(channel: "room", message: $0) },
             [("members wes/1", "message.undeleted channel:room"), ("cid", "mention.received user:cid")]),
         HeardOperation(
-            "R24 earlier versions are read without anyone's knowing",
+            "R24 reading earlier versions goes to nobody",
             .by("oda/1") { ListMessageVersions(channel: "room", message: $0) }, []),
         HeardOperation("a refused message goes to nobody", send("sam/1"), [], isRefused: true),
         HeardOperation(
@@ -90,11 +90,11 @@ extension AudienceTests {
             .by("ann/1", CreateChannel(channel: "new", users: ["bob"])),
             [("ann", "channel.created user:ann"), ("bob", "channel.created user:bob")]),
         HeardOperation(
-            "AM-25 a conversation that is there already is answered, and nobody hears of it",
+            "AM-25 an existing conversation is answered, which goes to nobody",
             after: [.by("ann/1", CreateChannel(type: .conversation, users: ["bob"]))],
             .by("bob/1", CreateChannel(type: .conversation, users: ["ann"])), []),
         HeardOperation(
-            "EM-07 EM-24 EM-25 a new group goes to users who accept at once; the others get an invitation, which the members learn of",
+            "EM-07 EM-24 EM-25 a new group goes to users who accept at once; the others get an invitation, which goes to the members",
             .by("ann/1", CreateChannel(channel: "new", type: .group, users: ["bob", "sam"])),
             [
                 ("ann", "channel.created user:ann"), ("bob", "channel.created user:bob"),
@@ -109,7 +109,7 @@ extension AudienceTests {
             "AM-37 EM-11 R11 a channel's change goes to all members and watchers",
             .by("ann/1", UpdateChannel(channel: "room", displayName: "x")), [("members wes/1", "channel.updated channel:room")]),
         HeardOperation(
-            "EM-11 a change to what is there already goes to nobody",
+            "EM-11 a change to the same values goes to nobody",
             after: [.by("ann/1", UpdateChannel(channel: "room", displayName: "x"))],
             .by("ann/1", UpdateChannel(channel: "room", displayName: "x")), []),
         HeardOperation(
@@ -122,7 +122,7 @@ extension AudienceTests {
         HeardOperation(
             "SB-21 a freeze", .by("oda/1", FreezeChannel(channel: "room")), [("members wes/1", "channel.frozen channel:room")]),
         HeardOperation(
-            "SB-21 a freeze of what is frozen goes to nobody", after: [.by("oda/1", FreezeChannel(channel: "room"))],
+            "SB-21 a repeated freeze goes to nobody", after: [.by("oda/1", FreezeChannel(channel: "room"))],
             .by("ann/1", FreezeChannel(channel: "room")), []),
         HeardOperation(
             "SB-21 the end of a freeze", after: [.by("oda/1", FreezeChannel(channel: "room"))],
@@ -151,93 +151,93 @@ extension AudienceTests {
                 ("members wes/1", "channel.deleted channel:room"),
             ]),
         HeardOperation(
-            "EM-13 R12 a group's end tells its members of the invitations that it withdraws", in: .group,
+            "EM-13 R12 a group's end and its withdrawn invitations go to its members", in: .group,
             .by("oda/1", DeleteChannel(channel: "room")),
             [
                 ("members wes/1", "invitation.withdrawn channel:room"), ("ida", "invitation.withdrawn user:ida"),
                 ("ann", "invitation.withdrawn user:ann"), ("members wes/1", "channel.deleted channel:room"),
             ]),
         HeardOperation(
-            "EM-13 R12 the end is the last that anybody hears", after: [.by("ann/1", DeleteChannel(channel: "room"))],
+            "EM-13 R12 nothing follows the end", after: [.by("ann/1", DeleteChannel(channel: "room"))],
             .by("ann/1", DeleteChannel(channel: "room")), []),
     ]
 
     private static let own: [HeardOperation] = [
         HeardOperation(
-            "SB-26 EM-35 hiding goes to one's own devices", .by("bob/1", HideChannel(channel: "room")),
+            "SB-26 EM-35 hiding goes to the user's own devices", .by("bob/1", HideChannel(channel: "room")),
             [("bob", "channel.hidden user:bob")]),
         HeardOperation(
-            "SB-59 EM-35 deleting a message for oneself goes to one's own devices",
+            "SB-59 EM-35 deleting a message for oneself goes to the user's own devices",
             .by("cid/1") { DeleteMessagesForMe(channel: "room", messages: [$0]) },
             [("cid", "message.deletedForMe user:cid")]),
         HeardOperation(
-            "SB-28 EM-35 showing again goes to one's own devices", after: [.by("bob/1", HideChannel(channel: "room"))],
+            "SB-28 EM-35 unhiding goes to the user's own devices", after: [.by("bob/1", HideChannel(channel: "room"))],
             .by("bob/2", UnhideChannel(channel: "room")), [("bob", "channel.unhidden user:bob")]),
         HeardOperation("SB-28 unhiding a visible channel goes to nobody", .by("bob/2", UnhideChannel(channel: "room")), []),
         HeardOperation(
-            "D-29 EM-35 muting a channel for oneself goes to one's own devices", .by("bob/1", MuteNotifications(channel: "room")),
+            "D-29 EM-35 muting a channel goes to the user's own devices", .by("bob/1", MuteNotifications(channel: "room")),
             [("bob", "channel.notificationsMuted user:bob")]),
         HeardOperation(
-            "D-29 EM-35 its end goes to one's own devices", after: [.by("bob/1", MuteNotifications(channel: "room"))],
+            "D-29 EM-35 its end goes to the user's own devices", after: [.by("bob/1", MuteNotifications(channel: "room"))],
             .by("bob/2", UnmuteNotifications(channel: "room")), [("bob", "channel.notificationsUnmuted user:bob")]),
         HeardOperation(
-            "D-29 a member who muted a channel gets its messages all the same",
+            "D-29 a member who muted a channel still gets its messages",
             after: [.by("bob/1", MuteNotifications(channel: "room"))], send(), [("members wes/1", "message.new channel:room")]),
         HeardOperation(
-            "SB-26 a member who hid a channel gets its messages all the same", after: [.by("bob/1", HideChannel(channel: "room"))],
+            "SB-26 a member who hid a channel still gets its messages", after: [.by("bob/1", HideChannel(channel: "room"))],
             send(), [("members wes/1", "message.new channel:room")]),
         HeardOperation(
-            "X-31 EM-35 SB-02 reading goes to one's own devices, and all members and watchers are told how far",
+            "X-31 EM-35 SB-02 reading goes to the user's own devices, and the position to all members and watchers",
             .by("ann/2", MarkRead(channel: "room")),
             [("ann", "reading.marked user:ann"), ("members wes/1", "read.updated signal")]
         ),
         HeardOperation(
-            "SB-60 EM-35 emptying a channel for oneself goes to one's own devices, and all are told how far that reads",
+            "SB-60 EM-35 emptying a channel for oneself goes to the user's own devices, and the read position to all",
             .by("bob/1", ResetHistory(channel: "room")),
             [("bob", "channel.historyReset user:bob"), ("members wes/1", "read.updated signal")]),
         HeardOperation(
-            "SB-26 EM-35 hiding a channel with its messages goes to one's own devices, and all are told how far that reads",
+            "SB-26 EM-35 hiding a channel with its messages goes to the user's own devices, and the read position to all",
             .by("bob/1", HideChannel(channel: "room", hidePreviousMessages: true)),
             [("bob", "channel.hidden user:bob"), ("members wes/1", "read.updated signal")]),
         HeardOperation(
-            "X-22 reading that isn't shared goes to one's own devices alone",
+            "X-22 unshared reading goes only to the user's own devices",
             after: [.by("ann/1", UpdatePreferences(sharesReading: false))], .by("ann/2", MarkRead(channel: "room")),
             [("ann", "reading.marked user:ann")]),
         HeardOperation(
-            "X-33 X-31 what has arrived is told to all members and watchers where that is on",
+            "X-33 X-31 deliveries go to all members and watchers if enabled",
             after: [
                 .by("ann/1", UpdateChannel(channel: "room", policy: PolicyChanges(deliveryEvents: true))),
                 .by("bob/1", SendMessage(channel: "room", clientId: "new", text: "new")),
             ], .by("ann/2", MarkDelivered(channel: "room", seq: 6)), [("members wes/1", "read.updated signal")]),
         HeardOperation(
-            "AM-45 X-31 EM-35 beginning to read goes to one's own devices, and all members and watchers are told how far",
+            "AM-45 X-31 EM-35 beginning to read goes to the user's own devices, and the position to all members and watchers",
             .by("ann/2", StartReading(channel: "room")),
             [("ann", "reading.marked user:ann"), ("members wes/1", "read.updated signal")]
         ),
         HeardOperation(
-            "R25 X-31 EM-35 marking as unread goes to one's own devices", after: [.by("ann/1", MarkRead(channel: "room"))],
+            "R25 X-31 EM-35 marking as unread goes to the user's own devices", after: [.by("ann/1", MarkRead(channel: "room"))],
             .by("ann/2", MarkUnread(channel: "room", seq: 1)), [("ann", "reading.unmarked user:ann")]),
         HeardOperation(
-            "EM-35 D-13 a draft goes to one's own devices", .by("ann/2", SetDraft(channel: "room", text: "so far")),
+            "EM-35 D-13 a draft goes to the user's own devices", .by("ann/2", SetDraft(channel: "room", text: "so far")),
             [("ann", "draft.updated user:ann")]),
         HeardOperation(
-            "SB-18 preferences go to one's own devices", .by("bob/1", UpdatePreferences(autoAcceptInvitations: false)),
+            "SB-18 preferences go to the user's own devices", .by("bob/1", UpdatePreferences(autoAcceptInvitations: false)),
             [("bob", "preferences.updated user:bob")]),
         HeardOperation(
-            "R38 a profile goes to one's own devices", .by("bob/1", UpdateMe(metadata: ["a": 1])),
+            "R38 a profile goes to the user's own devices", .by("bob/1", UpdateMe(metadata: ["a": 1])),
             [("bob", "user.updated user:bob")]),
         HeardOperation(
-            "R38 a profile that an admin writes goes to the user's devices, and its name to members and those who watch",
+            "R38 a profile written by an admin goes to the user's devices, and its name to members and watchers",
             .byAdmin("root", UpsertUser(user: "bob", displayName: "x")),
             [("bob", "user.updated user:bob"), ("members wes/1", "users.changed signal")]),
         HeardOperation("a user's deactivation goes to nobody", .byAdmin("root", DeactivateUser(user: "bob")), []),
         HeardOperation(
-            "a user's reactivation is told to nobody", after: [.byAdmin("root", DeactivateUser(user: "bob"))],
+            "a user's reactivation goes to nobody", after: [.byAdmin("root", DeactivateUser(user: "bob"))],
             .byAdmin("root", ReactivateUser(user: "bob")), []),
         HeardOperation(
-            "that a user's tokens are revoked is told to nobody", .byAdmin("root", RevokeUserTokens(user: "bob")), []),
+            "the revocation of a user's tokens goes to nobody", .byAdmin("root", RevokeUserTokens(user: "bob")), []),
         HeardOperation(
-            "that an effect is tried again is told to nobody", .byAdmin("root", RetryEffect(kind: "test.dead", key: "1")), []),
+            "retrying an effect goes to nobody", .byAdmin("root", RetryEffect(kind: "test.dead", key: "1")), []),
         HeardOperation("a token's revocation goes to nobody", .byAdmin("root", RevokeToken(tokenId: "stolen")), []),
     ]
 
@@ -276,7 +276,7 @@ extension AudienceTests {
             [("ann oda cid wes/1", "message.new channel:room")]),
         HeardOperation("EM-28 leaving again goes to nobody", .by("fay/1", LeaveChannel(channel: "room")), []),
         HeardOperation(
-            "SB-20 AM-26 a member who left and joined again gets everything again",
+            "SB-20 AM-26 a member who left and rejoined gets everything again",
             after: [.by("bob/1", LeaveChannel(channel: "room")), .by("bob/2", JoinChannel(channel: "room"))], send(),
             [("members wes/1", "message.new channel:room")]),
         HeardOperation(
@@ -310,7 +310,7 @@ extension AudienceTests {
                 ("ann", "member.roleChanged user:ann"),
             ]),
         HeardOperation(
-            "X-22 a role that one has already goes to nobody",
+            "X-22 a role that the member already has goes to nobody",
             .by("ann/1", SetMemberRole(channel: "room", users: ["cid"], role: .member)), []),
     ]
 
@@ -375,7 +375,7 @@ extension AudienceTests {
                 ("bob", "invitation.accepted user:bob"),
             ]),
         HeardOperation(
-            "SB-17 EM-25 an acceptance is told to a group's members with the joining", in: .group,
+            "SB-17 EM-25 an acceptance goes to a group's members with the joining", in: .group,
             .by("ida/1", AcceptInvitation(channel: "room")),
             [
                 ("members wes/1", "member.joined channel:room"), ("ida", "member.joined user:ida"),
@@ -399,35 +399,35 @@ extension AudienceTests {
 
     private static let watching: [HeardOperation] = [
         HeardOperation(
-            "ST-13 watching goes to those who watch", .by("bob/1", WatchChannel(channel: "room")),
+            "ST-13 watching goes to watchers", .by("bob/1", WatchChannel(channel: "room")),
             [("bob/1 wes/1", "watching.changed signal")]),
         HeardOperation(
-            "ST-13 the end of watching goes to those who watch", after: [.by("bob/1", WatchChannel(channel: "room"))],
+            "ST-13 the end of watching goes to watchers", after: [.by("bob/1", WatchChannel(channel: "room"))],
             .by("bob/1", UnwatchChannel(channel: "room")), [("wes/1", "watching.changed signal")]),
         HeardOperation(
-            "X-31 X-37 D-38 who isn't seen online any more is told to those who watch",
+            "X-31 X-37 D-38 a user who is no longer shown as online goes to watchers",
             .by("bob/1", UpdatePreferences(sharesPresence: false)),
             [("bob", "preferences.updated user:bob"), ("wes/1", "presence.changed signal")]),
         HeardOperation(
-            "SB-61 SB-62 a new name goes to members and those who watch", .by("bob/1", UpdateMe(displayName: "x")),
+            "SB-61 SB-62 a new name goes to members and watchers", .by("bob/1", UpdateMe(displayName: "x")),
             [("bob", "user.updated user:bob"), ("members wes/1", "users.changed signal")]),
         HeardOperation(
-            "SB-61 SB-62 a new name of somebody who has left goes to those who have their messages",
+            "SB-61 SB-62 a former member's new name goes to users who have their messages",
             after: [.by("bob/1", LeaveChannel(channel: "room"))],
             .byAdmin("root", UpsertUser(user: "bob", avatarFileId: "bob.png")),
             [("bob", "user.updated user:bob"), ("ann oda cid wes/1", "users.changed signal")]),
         HeardOperation(
-            "SB-61 a new name of somebody who was never there goes to nobody here", .by("sam/1", UpdateMe(displayName: "Sam")),
+            "SB-61 the new name of a user who was never a member goes to nobody here", .by("sam/1", UpdateMe(displayName: "Sam")),
             [("sam", "user.updated user:sam")]),
         HeardOperation(
-            "R38 an app's own signal goes to those who watch, the sender's devices too",
+            "R38 an app's own signal goes to watchers, the sender's devices too",
             after: [.by("bob/2", WatchChannel(channel: "room"))], .by("bob/1", SendSignal(channel: "room", type: "wave")),
             [("bob/2 wes/1", "custom signal")]),
         HeardOperation(
             "ST-10 a non-member who stops watching gets nothing more", after: [.byAdmin("wes/1", UnwatchChannel(channel: "room"))],
             send(), [("members", "message.new channel:room")]),
         HeardOperation(
-            "ST-10 a member who stops watching gets messages all the same",
+            "ST-10 a member who stops watching still gets messages",
             after: [.by("bob/1", WatchChannel(channel: "room")), .by("bob/1", UnwatchChannel(channel: "room"))],
             send(), [("members wes/1", "message.new channel:room")]),
         HeardOperation(
@@ -444,10 +444,10 @@ extension AudienceTests {
                 "SB-02 X-22 typing goes to members and watchers, but not to the typer's own devices", in: type,
                 .by("bob/1", StartTyping(channel: "room")), [("ann oda cid wes/1", "typing.changed signal")]),
             HeardOperation(
-                "SB-02 somebody who doesn't type stops without anyone's knowing", in: type,
+                "SB-02 stopping without typing goes to nobody", in: type,
                 .by("bob/1", StopTyping(channel: "room")), []),
             HeardOperation(
-                "SB-02 who was invited hears of no typing, and may not type", in: type,
+                "SB-02 an invited user isn't sent typing, and may not type", in: type,
                 .by("ida/1", StartTyping(channel: "room")), [], isRefused: true),
         ]
     }
@@ -464,7 +464,7 @@ extension AudienceTests {
             "R23 where operators read, members get a message's position", after: [reads(.operators)], send(),
             [("ann oda wes/1", "message.new channel:room"), ("bob cid", "message.new channel:room without its message")]),
         HeardOperation(
-            "R23 where members alone read, no admin who watched hears of it", after: [reads(.membersOnly)], send(),
+            "R23 where only members read, an admin who watched gets nothing", after: [reads(.membersOnly)], send(),
             [("members", "message.new channel:room")]),
         HeardOperation(
             "R23 where nobody reads, all members get positions", after: [reads(.nobody)], send(),
