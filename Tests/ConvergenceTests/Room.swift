@@ -71,11 +71,15 @@ final class Room {
     var seats: [Seat] = []
     private var delivered = 0
     private var subscriptions = Subscriptions<Int>()
+    private let interest = StreamInterest()
     private var lastConnection: Int64 = 1000
     /// Events decoded from bytes that several clients received.
     private var decoded: [ByteBuffer: [Arrival]] = [:]
 
-    init(_ world: CoreWorld) { self.world = world }
+    init(_ world: CoreWorld) {
+        self.world = world
+        subscriptions.interest = interest
+    }
 
     /// Adds a client without state that isn't connected.
     func seat(_ user: UserID, withDevice: Bool = true) -> Int {
@@ -104,7 +108,13 @@ final class Room {
 
     func send(_ notices: [Notice]) {
         let committed = Committed(notices: notices, answer: .waiting {})
-        for step in EventFrames.steps(for: [committed]) { subscriptions.deliver(step) { perform($0) } }
+        for step in EventFrames.steps(for: [committed]) {
+            let mayHaveReceivers = interest.mayConcern([step], shard: 0)
+            subscriptions.deliver(step) { action in
+                #expect(mayHaveReceivers, "a loop would have missed a step with receivers")
+                perform(action)
+            }
+        }
     }
 
     private func perform(_ action: Subscriptions<Int>.Action) {

@@ -18,6 +18,8 @@ final class Hub: Delivery {
     private let shards: [NIOLoopBound<HubShard>]
     /// For each loop, how many deliveries it has been handed and not finished.
     private let backlogs: [Backlog]
+    /// For each loop, the streams that its sockets get something of.
+    private let interests: [StreamInterest]
     /// The bytes of deliveries that not all loops have finished.
     private let undelivered = ByteLedger(sizeBytesMax: 32 << 20)
     /// Held while a delivery is handed to the loops; none begins it before all have it.
@@ -33,18 +35,23 @@ final class Hub: Delivery {
         let receivedMax = Limits.connectionsWithAllChannels * max(Limits.watchedChannels, channelsPerUser)
         var loops: [any EventLoop] = []
         var shards: [NIOLoopBound<HubShard>] = []
+        var interests: [StreamInterest] = []
         for loop in group.makeIterator() {
             let number = loops.count
             loops.append(loop)
+            let interest = StreamInterest()
+            interests.append(interest)
             shards.append(
                 try await loop.submit {
-                    let shard = HubShard(number: number, eventLoop: loop, presence: presence, receivedMax: receivedMax)
+                    let shard = HubShard(
+                        number: number, eventLoop: loop, presence: presence, receivedMax: receivedMax, interest: interest)
                     return NIOLoopBound(shard, eventLoop: loop)
                 }.get())
         }
         self.loops = loops
         self.shards = shards
         backlogs = loops.map { _ in Backlog() }
+        self.interests = interests
         for (loop, shard) in zip(loops, shards) {
             loop.scheduleRepeatedTask(initialDelay: Self.tickInterval, delay: Self.tickInterval) { _ in
                 shard.value.tick(.now())
@@ -71,7 +78,10 @@ final class Hub: Delivery {
         for operation in committed { if case .waiting(let resume) = operation.answer { resume() } }
     }
 
-    /// Hands steps to every loop, in the order of the calls of this function.
+    /// Hands steps to every loop that may have receivers of them, in the order of the calls of this function.
+    ///
+    /// A loop that hasn't finished everything handed to it gets them in any case: a step that it has still to take can make one of its sockets a
+    /// receiver.
     ///
     /// A client that has seen a reply or an event can immediately make a call over another socket. Its answer comes after the same delivery
     /// there, because no loop begins a delivery before all have it. Otherwise, if the thread is interrupted between two loops, the answer
@@ -80,7 +90,11 @@ final class Hub: Delivery {
         guard !steps.isEmpty else { return }
         let held = HeldBytes(steps.reduce(0) { $0 + $1.sizeBytes }, in: [undelivered])
         handing.withLock { _ in
-            for (loop, (shard, backlog)) in zip(loops, zip(shards, backlogs)) {
+            for (number, loop) in loops.enumerated() {
+                let (shard, backlog) = (shards[number], backlogs[number])
+                guard
+                    backlog.count.load(ordering: .acquiring) > 0 || interests[number].mayConcern(steps, shard: number)
+                else { continue }
                 backlog.count.add(1, ordering: .relaxed)
                 loop.execute { [self] in
                     handing.withLock { _ in }

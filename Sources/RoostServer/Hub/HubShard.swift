@@ -35,12 +35,15 @@ final class HubShard {
     /// Called when the last socket of a stream is gone.
     var emptied: (@Sendable (StreamID) -> Void)?
 
-    /// - Parameter receivedMax: How many channels all connections of one user here may get together.
-    init(number: Int, eventLoop: any EventLoop, presence: PresenceBoard, receivedMax: Int) {
+    /// - Parameters:
+    ///   - receivedMax: How many channels all connections of one user here may get together.
+    ///   - interest: Learns which streams the loop's connections get something of.
+    init(number: Int, eventLoop: any EventLoop, presence: PresenceBoard, receivedMax: Int, interest: StreamInterest) {
         self.number = number
         self.eventLoop = eventLoop
         self.presence = presence
         subscriptions.receivedMax = receivedMax
+        subscriptions.interest = interest
     }
 
     var socketCount: Int { subscriptions.sockets.count }

@@ -36,10 +36,13 @@ extension Subscriptions {
     /// Notes whether a connection watches a channel without getting its events yet.
     mutating func setUnattached(_ isUnattached: Bool, _ connection: ConnectionID, _ channel: ChannelID) {
         if isUnattached {
+            if unattached[channel] == nil { interest?.add(.channel(channel)) }
             unattached[channel, default: []].insert(connection)
         } else if !unattached.isEmpty {
             unattached[channel]?.remove(connection)
-            if unattached[channel]?.isEmpty == true { unattached[channel] = nil }
+            guard unattached[channel]?.isEmpty == true else { return }
+            unattached[channel] = nil
+            interest?.remove(.channel(channel))
         }
     }
 }

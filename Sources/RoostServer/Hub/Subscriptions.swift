@@ -50,6 +50,8 @@ struct Subscriptions<Socket> {
         case turnAway(Socket)
     }
 
+    /// Learns which streams the connections get something of, if anyone asks.
+    var interest: StreamInterest?
     /// All connections, including those before their welcome.
     private(set) var sockets: [ConnectionID: Socket] = [:]
     var subscribers: [ConnectionID: Subscriber] = [:]
@@ -81,6 +83,7 @@ struct Subscriptions<Socket> {
         connectionsOfUser[user]?.removeAll { $0.connection == connection }
         if connectionsOfUser[user]?.isEmpty == true {
             connectionsOfUser[user] = nil
+            interest?.remove(.user(user))
             perform(.emptied(.user(user)))
         }
         for channel in subscriber.joined.union(subscriber.watched) { unsubscribe(connection, of: user, from: channel, perform) }
@@ -321,41 +324,11 @@ extension Subscriptions {
             return perform(.turnAway(socket))
         }
         subscribers[connection] = subscriber
+        if connectionsOfUser[user] == nil { interest?.add(.user(user)) }
         connectionsOfUser[user, default: []].append((connection, socket))
         for channel in subscriber.joined { subscribe(subscriber, connection, to: channel) }
         perform(.connected(user))
         showPresence(of: subscriber, perform)
-    }
-
-    private mutating func sharePresence(of user: UserID, _ isShared: Bool, _ perform: (Action) -> Void) {
-        for connection in connections(of: user) {
-            guard let former = subscribers[connection], former.sharesPresence != isShared else { continue }
-            var subscriber = former
-            subscriber.sharesPresence = isShared
-            subscribers[connection] = subscriber
-            hidePresence(of: former, perform)
-            showPresence(of: subscriber, perform)
-            // Before the former watches end: if the channel had no watch meanwhile, changes on another loop would be lost.
-            for channel in subscriber.watched { perform(.startedWatching(user, channel, isShown: isShared)) }
-            endWatches(of: former, perform)
-        }
-    }
-
-    private func showPresence(of subscriber: Subscriber, _ perform: (Action) -> Void) {
-        guard subscriber.sharesPresence else { return }
-        perform(.appeared(subscriber.user))
-        if !subscriber.joined.isEmpty { perform(.cameOnline(subscriber.user, subscriber.joined)) }
-    }
-
-    private func hidePresence(of subscriber: Subscriber, _ perform: (Action) -> Void) {
-        guard subscriber.sharesPresence else { return }
-        perform(.disappeared(subscriber.user))
-        if !subscriber.joined.isEmpty { perform(.wentOffline(subscriber.user, subscriber.joined)) }
-    }
-
-    private func endWatches(of subscriber: Subscriber, _ perform: (Action) -> Void) {
-        guard !subscriber.watched.isEmpty else { return }
-        perform(.stoppedWatching(subscriber.user, subscriber.watched, isShown: subscriber.sharesPresence))
     }
 
     func connections(of user: UserID) -> [ConnectionID] { (connectionsOfUser[user] ?? []).map(\.connection) }
@@ -430,6 +403,7 @@ extension Subscriptions {
             if isWatchInDoubt || isReadingInDoubt { channels[channel]?.readers = nil }
         }
         let isRanked = isMember && subscriber.role(in: channel) != .member
+        if channels[channel] == nil { interest?.add(.channel(channel)) }
         let isNew = channels[channel, default: Receivers()].put(
             receiver, as: connection, isRanked: isRanked, isReading: subscriber.read[channel] != nil)
         if isNew { received[subscriber.user, default: 0] += 1 }
@@ -489,6 +463,7 @@ extension Subscriptions {
         if channels[channel]?.remove(connection) == true { noteLess(receivedBy: user) }
         if channels[channel]?.byConnection.isEmpty == true {
             channels[channel] = nil
+            interest?.remove(.channel(channel))
             perform(.emptied(.channel(channel)))
         }
     }

@@ -17,6 +17,9 @@ struct SubscriptionsTests {
     /// The value under test. Its actions are returned.
     private struct Recorder {
         var value = Subscriptions<String>()
+        private let interest = StreamInterest()
+
+        init() { value.interest = interest }
 
         mutating func connect(_ socket: String, _ user: UserID, _ streams: UserStreams) -> [Action] {
             value.add(socket, as: SubscriptionsTests.id(socket))
@@ -24,18 +27,19 @@ struct SubscriptionsTests {
         }
 
         mutating func deliver(_ notices: [Notice]) -> [Action] {
-            var actions: [Action] = []
-            for step in EventFrames.steps(for: [Committed(notices: notices, answer: .waiting {})]) {
-                value.deliver(step) { actions.append($0) }
-            }
-            return actions
+            EventFrames.steps(for: [Committed(notices: notices, answer: .waiting {})]).flatMap { deliver($0) }
         }
 
         mutating func deliver(_ step: EventFrames.Step) -> [Action] {
+            let mayHaveReceivers = interest.mayConcern([step], shard: 0)
             var actions: [Action] = []
             value.deliver(step) { actions.append($0) }
+            #expect(actions.isEmpty || mayHaveReceivers, "a loop would have missed a step with receivers")
             return actions
         }
+
+        /// Whether nothing is counted of any stream.
+        var isWithoutInterest: Bool { interest.streamCount == 0 }
 
         mutating func remove(_ socket: String) -> [Action] {
             var actions: [Action] = []

@@ -43,6 +43,7 @@ final class SimulatedServer {
         var lane = Lane(number: 0, patience: .seconds(10), setAsideMax: 10_000)
         let settings: BatchSettings
         var subscriptions = Subscriptions<SessionDriver>()
+        let interest = StreamInterest()
         let presence = PresenceBoard()
         /// Connections whose welcome was refused.
         let refused = Told<(connection: ConnectionID, error: RoostError)>()
@@ -62,6 +63,7 @@ final class SimulatedServer {
         init(_ database: SimulatedDatabase, _ scheduler: Scheduler) throws {
             settings = BatchSettings(access: try AccessGate(database), presence: presence)
             self.scheduler = scheduler
+            subscriptions.interest = interest
         }
 
         /// In the order in which they were opened: a seed doesn't repeat a dictionary's order.
@@ -375,7 +377,13 @@ final class SimulatedServer {
     // MARK: Delivery
 
     private func deliver(_ committed: [Committed], in run: Run) {
-        for step in EventFrames.steps(for: committed) { run.subscriptions.deliver(step) { run.perform($0) } }
+        for step in EventFrames.steps(for: committed) {
+            let mayHaveReceivers = run.interest.mayConcern([step], shard: 0)
+            run.subscriptions.deliver(step) { action in
+                if !mayHaveReceivers { failed("A loop would have missed a step with receivers: \(step)") }
+                run.perform(action)
+            }
+        }
         for operation in committed { if case .waiting(let resume) = operation.answer { resume() } }
         for (connection, error) in run.refused.takeAll() { run.subscriptions.sockets[connection]?.refuseConnection(error) }
         for (connection, channel, seq, session, refusal) in run.unstored.takeAll() {
