@@ -30,7 +30,8 @@ struct PresenceOrderTests {
         hub.deliver([.reply(socket, [1])])
         try await first.submit {}.get()
         hub.preparePresence(of: "general") { isPrepared.store(true, ordering: .sequentiallyConsistent) }
-        #expect(!isPrepared.load(ordering: .sequentiallyConsistent))
+        let isTooEarly = isPrepared.load(ordering: .sequentiallyConsistent)
+        #expect(!isTooEarly)
         isFree.signal()
         await withCheckedContinuation { continuation in hub.preparePresence(of: "general") { continuation.resume() } }
         try await group.shutdownGracefully()
