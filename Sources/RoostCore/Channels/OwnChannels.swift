@@ -63,7 +63,8 @@ private enum KeptChannels: KeptValue {
 private struct OwnChannelList: Sendable {
     /// The shortest list worth keeping.
     static let countMin = 100
-    /// The fraction of a list that may have changed: finding a row by its id takes several times as long as reading it with all others.
+    /// At most one row in this many may have changed for a list to be kept: finding a row by its id takes several times as long as
+    /// reading it with all others.
     static let changedPart = 12
     /// The maximum number of reads before a list is tried again.
     static let waitMax = 64

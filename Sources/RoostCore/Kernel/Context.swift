@@ -123,8 +123,8 @@ public struct Context {
     public let presence: any Presence
     /// The users of a ``PresenceQuestion`` who have a connection to another node.
     public var connectedElsewhere: Set<UserID> = []
-    /// The other nodes' watchers of a ``PresenceQuestion``'s channel, grouped by node, for each of the channel's names. Nil if
-    /// every node has named all of its watchers.
+    /// The other nodes' watchers of a ``PresenceQuestion``'s channel, node by node, under each name that the channel may have.
+    /// None under a name if every node has already named all of its watchers.
     public var watchersElsewhere: [ChannelID: [UserID]] = [:]
     /// The result of the operation's ``Handled/channelQuestion``.
     public var foundChannels: FoundChannels?

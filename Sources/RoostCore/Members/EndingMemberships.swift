@@ -16,7 +16,8 @@ extension Context {
 
     /// Ends memberships in one change of the channel.
     ///
-    /// - Parameter kind: The event for the leavers: left or removed. The others are sent that they left (EM-28, EM-29).
+    /// - Parameter kind: The event for the leavers: left or removed. For the others it is always that they left
+    ///   (EM-28, EM-29).
     mutating func endMemberships(of leavers: [AffectedMember], in access: inout ChannelAccess, _ kind: Event.Kind) throws {
         guard !leavers.isEmpty else { return }
         let channel = access.channelId

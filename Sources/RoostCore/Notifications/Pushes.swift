@@ -16,7 +16,7 @@ extension Message {
     /// Whether members are pushed the message: a message that never counts as unread isn't pushed.
     fileprivate var isPushed: Bool { deletedAt == nil && content.pushOption != .suppress && Unread.counts(self) }
 
-    /// Whether it is pushed to others than the users it mentions by name (D-20).
+    /// Whether it is pushed to users other than those it mentions by name (D-20).
     fileprivate func isPushedToAll(at level: AppOptions.PushLevel, mentioningChannel: Bool) -> Bool {
         switch level {
         case .all: true

@@ -85,7 +85,7 @@ extension Context {
             "UPDATE channel_heads SET row_kinds = row_kinds | \(bit) WHERE channel_id = \(channel) AND (row_kinds & \(bit)) = 0")
     }
 
-    /// Has lists sort a channel without any remaining messages by a time.
+    /// Makes lists sort a channel without any remaining messages by a time.
     func list(_ channel: ChannelID, at time: Timestamp) throws {
         try beginChange(of: channel)
         try transaction.perform("UPDATE channel_heads SET list_at = \(time) WHERE channel_id = \(channel)")

@@ -28,7 +28,7 @@ extension ListUserPresence: Handled {
 extension Transaction {
     /// Records that users were online at a time. A time before the stored one changes nothing: several nodes record.
     ///
-    /// It moves no stream, since it isn't sent to clients.
+    /// It moves no stream, since nobody is notified of it.
     public func recordActivity(_ activity: [UserID: Timestamp]) throws {
         // In one order, or two nodes could wait for each other.
         var rest = activity.sorted { $0.key < $1.key }.map { user, time -> SQL in "(\(user), \(time))" }[...]
