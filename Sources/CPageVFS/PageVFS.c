@@ -251,7 +251,7 @@ static void note_log_write(File *own, const unsigned char *bytes, int count, sql
 // MARK: Writing the log
 //
 // SQLite writes the header of a frame and its page separately: two calls for each of the dozen pages of a commit. Here they are
-// joined and written at once: at the end of a transaction, before the file is read, measured, truncated or synced, and when the
+// joined into one write: at the end of a transaction, before the file is read, measured, truncated or synced, and when the
 // buffer is full. Other connections only look for frames of finished transactions.
 
 static int write_joined(File *own) {

@@ -158,7 +158,7 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
     /// Whether the server has ended the idle connection.
     func isEnded() -> Bool { pipeline.isEnded() }
 
-    /// Removes the time limit for statements that change tables, and restores it.
+    /// Sets whether the server may be silent without limit, as while statements change tables.
     func setUnlimitedWaiting(_ isUnlimited: Bool) {
         pipeline.silenceMilliseconds = isUnlimited ? nil : silenceMillisecondsMax
     }
@@ -182,7 +182,7 @@ enum AdvisoryLock {
     static let kind: Int64 = 0x526F_6F73
     /// Held while the tables are brought up to date. The lower numbers are those of the id generators.
     static let migration: Int64 = 1024
-    /// Shared by all transactions that write, and held exclusively by one that changes a user's access.
+    /// Shared by all transactions that write, and held exclusively by one that changes a subject's access.
     static let access: Int64 = 1025
 }
 #endif

@@ -155,7 +155,7 @@ public final class PostgreSQLDatabase: Database {
         }
     }
 
-    /// Waits up to twice as long each time, for a random time that differs from other waiting transactions.
+    /// Waits for a random time that about doubles with each conflict, so waiting transactions don't all retry at the same moment.
     private static func pause(after conflicts: Int) {
         let longest = Attempts.firstPauseMilliseconds << min(conflicts, 8)
         Thread.sleep(forTimeInterval: Double.random(in: 0.5...1) * Double(longest) / 1000)

@@ -464,7 +464,7 @@ extension DatabaseFailure {
             message: "SQLite error \(code): \(message).\(place)", kind: kind, obstacle: isDamage ? nil : Self.obstacle(of: code))
     }
 
-    /// The code if the index of the log couldn't grow, for which only disk space can be missing (`SQLITE_IOERR_SHMSIZE`).
+    /// The code for an index of the log that couldn't grow, which only a lack of disk space causes (`SQLITE_IOERR_SHMSIZE`).
     ///
     /// It is fatal anyway: by then the commit is in the log. If only the operation were refused, a start would find it done, or find its end after a
     /// later commit, which looks like damage. A start reserves room for a log of the usual size to avoid this.

@@ -113,7 +113,7 @@ final class SQLiteMemory: Sendable {
             return true
         }
 
-        /// Evicts the least recently used values, a quarter more than necessary, so all values are rarely sorted.
+        /// Evicts the least recently used values, a quarter more than necessary, so they are sorted only rarely.
         private mutating func makeRoom() {
             for (user, entry) in entries.sorted(by: { $0.value.lastUse < $1.value.lastUse }) {
                 guard sizeBytes > sizeBytesMax / 4 * 3 else { return }

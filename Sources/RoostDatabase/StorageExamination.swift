@@ -96,8 +96,8 @@ struct StorageExamination {
     }
 
     private mutating func examine(hasDatabase: Bool, _ log: roost_log_report) throws {
-        // Either killed during its first start: it made all the existing files, and nothing was acknowledged yet. Or the files are from before there
-        // were such states, or from before an accepted loss.
+        // Either the server was killed during its first start: it made all the existing files, and nothing was acknowledged yet. Or the files are
+        // from before there were such states, or from before an accepted loss.
         if state.phase == .new { return try hasDatabase ? examineHeader() : examineMissingDatabase(log) }
         guard hasDatabase else {
             try refuse("\(files.database) is missing or empty, and \(files.state) says that a server has used this directory.")
