@@ -18,7 +18,7 @@ final class Hub: Delivery {
     private let shards: [NIOLoopBound<HubShard>]
     /// For each loop, how many deliveries it has been handed and not finished.
     private let backlogs: [Backlog]
-    /// For each loop, the streams that its sockets get something of.
+    /// For each loop, the streams that its sockets are receivers of.
     private let interests: [StreamInterest]
     /// The bytes of deliveries that not all loops have finished.
     private let undelivered = ByteLedger(sizeBytesMax: 32 << 20)
@@ -174,7 +174,7 @@ final class Hub: Delivery {
         EventLoopFuture.whenAllSucceed(asked, on: first).whenSuccess { report(Set($0.joined())) }
     }
 
-    /// Has every shard report when its last socket of a stream is gone. Set once, before the first socket.
+    /// Makes every shard report when its last socket of a stream is gone. Set once, before the first socket.
     func onEmptied(_ emptied: @escaping @Sendable (StreamID) -> Void) {
         for (loop, shard) in zip(loops, shards) { loop.execute { shard.value.emptied = emptied } }
     }

@@ -37,7 +37,7 @@ final class HubShard {
 
     /// - Parameters:
     ///   - receivedMax: How many channels all connections of one user here may get together.
-    ///   - interest: Learns which streams the loop's connections get something of.
+    ///   - interest: Learns which streams have receivers on the loop.
     init(number: Int, eventLoop: any EventLoop, presence: PresenceBoard, receivedMax: Int, interest: StreamInterest) {
         self.number = number
         self.eventLoop = eventLoop

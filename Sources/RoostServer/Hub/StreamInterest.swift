@@ -2,31 +2,31 @@ import RoostAPI
 import RoostCore
 import Synchronization
 
-/// The streams that connections of one event loop get something of, so that a delivery wakes only loops with receivers
+/// The streams that have receivers among the connections of one event loop: a delivery only wakes loops with receivers
 /// ([0105](docs/decisions/0105-a-delivery-wakes-loops-with-receivers.md)).
 ///
-/// Streams are counted in a table of fixed size, in the place of their hash. Of a stream whose place is empty no connection gets anything; a place
-/// that isn't empty can be another stream's, and the loop is then woken for nothing. The loop changes the table while it delivers, and any thread
-/// may look at it: what it finds is valid for a loop that has finished all deliveries handed to it.
+/// Streams are counted in a table of fixed size, at the index of their hash. A stream whose entry is 0 has no receiver on the loop; another entry
+/// may belong to a different stream with the same index, and then the loop is woken for nothing. The loop changes the table while it delivers, and
+/// any thread may read it: the entries are valid for a loop that has finished all deliveries handed to it.
 final class StreamInterest: Sendable {
     private static let placeCount = 65_536
     private let counts = Mutex<[UInt32]>(Array(repeating: 0, count: placeCount))
 
     private static func place(of stream: StreamID) -> Int { Int(UInt(bitPattern: stream.hashValue) % UInt(placeCount)) }
 
-    /// Notes that the loop has its first connection that gets something of a stream.
+    /// Notes that the loop has its first receiver of a stream.
     func add(_ stream: StreamID) {
         let place = Self.place(of: stream)
         counts.withLock { $0[place] &+= 1 }
     }
 
-    /// Notes that the last of these connections is gone.
+    /// Notes that the loop's last receiver of a stream is gone.
     func remove(_ stream: StreamID) {
         let place = Self.place(of: stream)
         counts.withLock { $0[place] &-= 1 }
     }
 
-    /// How many streams there are.
+    /// How many streams have receivers on the loop.
     var streamCount: Int { counts.withLock { $0.reduce(0) { $0 + Int($1) } } }
 
     /// Whether steps of a delivery may have a receiver on the loop.
@@ -50,7 +50,7 @@ extension EventFrames.Step {
     enum Receivers {
         case all
         case socket(SocketID)
-        /// Those that get something of a stream.
+        /// Those that receive events or signals of a stream.
         case stream(StreamID)
     }
 
@@ -65,7 +65,7 @@ extension EventFrames.Step {
 }
 
 extension Audience {
-    /// The stream that its connections get something of.
+    /// The stream whose receivers include its connections.
     fileprivate var stream: StreamID {
         switch self {
         case .channel(let channel, _), .watchers(let channel, _), .moderators(let channel, _): .channel(channel)

@@ -50,7 +50,7 @@ struct Subscriptions<Socket> {
         case turnAway(Socket)
     }
 
-    /// Learns which streams the connections get something of, if anyone asks.
+    /// Learns which streams have receivers among the connections. Nil if that isn't needed.
     var interest: StreamInterest?
     /// All connections, including those before their welcome.
     private(set) var sockets: [ConnectionID: Socket] = [:]
