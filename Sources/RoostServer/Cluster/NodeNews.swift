@@ -10,7 +10,7 @@ enum NodeNews: Codable, Hashable, Sendable {
     case signal(Signal)
     /// A user who marks a channel as unread stops reading it on other nodes, unless they began there later: this may arrive late, and twice.
     case markedUnread(UserID, ChannelID, at: Seq)
-    /// What is shown of a user in a channel has changed.
+    /// A user's name or picture, as shown in a channel, has changed.
     case profileShown(UserSummary, ChannelID)
 
     /// Nil for notices that are sent differently, or not at all.

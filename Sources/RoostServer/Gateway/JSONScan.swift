@@ -40,7 +40,7 @@ struct JSONScan {
 
     /// The keys that lead to the first duplicate in its object; nil if there is none.
     private(set) var duplicate: [String]?
-    /// The keys that lead to the first number that can't be kept exactly.
+    /// The keys that lead to the first number that can't be stored exactly.
     private var inexact: [String]?
     /// The keys that lead to the first value that is nested too deeply.
     private var deep: [String]?
@@ -121,7 +121,7 @@ struct JSONScan {
         guard expected == .nothing else { throw malformed(at: index, "unexpected end") }
     }
 
-    /// Throws `invalid_argument` when something can't be kept as it is.
+    /// Throws `invalid_argument` if something can't be stored exactly.
     func requireExact() throws(RoostError) {
         if let problem { throw problem.error(at: problem.path) }
     }

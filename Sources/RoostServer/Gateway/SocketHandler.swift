@@ -312,8 +312,8 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         }
     }
 
-    /// Has the client asked again about what its user has read, if it can be stored later. Otherwise the reading ends, unless the user has
-    /// started over since the mark was made.
+    /// Lets the client be asked again about what its user has read, if the mark can be stored later. Otherwise the reading ends, unless the
+    /// user has started over since the mark was made.
     private func markRefused(_ refusal: RoostError, of channel: ChannelID, upTo seq: Seq, inSession session: Int64?) {
         guard context != nil else { return }
         let shard = services.hub.shard(of: socket)

@@ -35,7 +35,7 @@ extension SocketSession {
         var budget = SocketBudget.Configuration()
         /// How long a client may leave output unread.
         var unreadTimeout = TimeAmount.seconds(30)
-        /// The same while the server's memory budget is half used.
+        /// The same while at least half of the server's memory budget is used.
         var unreadTimeoutUnderPressure = TimeAmount.seconds(1)
     }
 

@@ -3,7 +3,7 @@ import RoostAPI
 
 /// Counts the bytes of HTTP answers that a client hasn't read, from when they are handed to the connection until the kernel has taken them.
 ///
-/// While the server's memory budget is half used, it closes the connection of a client that leaves an answer unread.
+/// While at least half of the server's memory budget is used, it closes the connection of a client that leaves an answer unread.
 final class UnreadAnswerHandler: ChannelOutboundHandler, RemovableChannelHandler {
     typealias OutboundIn = IOData
     typealias OutboundOut = IOData

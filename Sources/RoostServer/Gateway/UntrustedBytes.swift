@@ -112,7 +112,7 @@ package enum UntrustedBytes {
         return AnyHashable(operation) == AnyHashable(otherOperation)
     }
 
-    /// Has a node that follows a channel take bytes as a packet of the bus, twice.
+    /// Makes a node that follows a channel take bytes as a packet of the bus, twice.
     ///
     /// - Returns: Whether the bytes are a packet.
     package static func deliver(_ bytes: [UInt8], of channel: ChannelID) -> Bool {
@@ -133,7 +133,7 @@ package enum UntrustedBytes {
             .first?.bytes ?? []
     }
 
-    /// Has a node take bytes as another node's report of who is present in a channel, and then a report of a second node.
+    /// Makes a node take bytes as another node's report of who is present in a channel, and then a report of a second node.
     ///
     /// - Returns: The number of members online afterwards; nil if no node can have sent the bytes.
     package static func onlineCount(_ bytes: [UInt8], in channel: ChannelID) -> Int? {
@@ -156,7 +156,7 @@ package enum UntrustedBytes {
         return (try? JSONEncoder().encode(ClusterPresence.Message.present(channel, present))).map(Array.init) ?? []
     }
 
-    /// Has a node take bytes as another node's news of a channel or a user, and deliver the result.
+    /// Makes a node take bytes as another node's news of a channel or a user, and deliver the result.
     ///
     /// - Returns: The number of resulting signals and changes to connections; nil if no node can have sent the bytes.
     package static func signalCount(_ bytes: [UInt8], in channel: ChannelID, of user: UserID) -> Int? {

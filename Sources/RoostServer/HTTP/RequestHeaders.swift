@@ -71,7 +71,7 @@ enum RequestHeaders {
 
     /// Returns the user on whose behalf a backend acts (SB-12); nil if it acts for itself.
     ///
-    /// - Throws: `not_permitted` for tokens of other roles than service; `invalid_argument` for an invalid id.
+    /// - Throws: `not_permitted` for a token with a role other than service; `invalid_argument` for an invalid id.
     static func actAs(of request: Request, role: AppRole) throws(RoostError) -> UserID? {
         guard let text = try single(actAs, of: request) else { return nil }
         guard role == .service else {

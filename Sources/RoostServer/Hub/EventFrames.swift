@@ -197,7 +197,7 @@ extension Event {
         return bytes
     }
 
-    /// About how many bytes it takes when written.
+    /// Its approximate size in bytes when written.
     fileprivate var sizeBytes: Int { 300 + (rows.channel?.contentSizeBytes ?? 0) + rows.contentSizeBytes }
 
     fileprivate static let notificationStart: StaticString = #"{"watching":false,"#

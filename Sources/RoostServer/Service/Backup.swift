@@ -26,7 +26,7 @@ public struct Backup: Codable, Sendable {
     public enum KeyRing: String, Codable, Sendable {
         /// The server had none.
         case none
-        /// In the directory, beside the secret.
+        /// In the directory, next to the secret.
         case included
         /// In the server's data directory only.
         case separate

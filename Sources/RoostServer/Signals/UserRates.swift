@@ -1,7 +1,7 @@
 import RoostAPI
 import RoostCore
 
-/// How often each user has recently called each operation whose calls aren't stored. A value without a clock; times are milliseconds.
+/// How often each user has recently called each operation with a rate limit per user. A value without a clock; times are milliseconds.
 struct UserRates {
     private struct Key: Hashable {
         let user: UserID
