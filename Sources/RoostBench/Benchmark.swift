@@ -22,8 +22,8 @@ package enum BenchScale: Sendable {
         }
     }
 
-    /// Of the probe of the disk alone.
+    /// How long the disk alone is probed.
     var probeSeconds: Double { pick(1, quick: 1, smoke: 0.1) }
-    /// Of the load before the measurement.
+    /// How long the load runs before the measurement.
     var warmUpSeconds: Double { pick(0.5, quick: 0.5, smoke: 0.1) }
 }

@@ -13,7 +13,7 @@ struct HostileBenchmark: Benchmark {
     private let honest = (0..<21).map { UserID("user-\($0)") }
     /// The fewest that can have so many sockets: a user has 200 at most.
     private let hostile = (0..<50).map { UserID("mallory-\($0)") }
-    /// The memory limit of the process, and of what may be held for clients.
+    /// The limit on the process's memory, and on what may be held for clients.
     private let limitMebibytes = 512
 
     func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {

@@ -63,7 +63,7 @@ private final class Attack {
         let opening: [UInt8]
         let rest: [UInt8]
         var descriptor: Int32 = -1
-        /// Of the opening and the rest together.
+        /// The bytes sent, of the opening and the rest together.
         var sent = 0
         var opensAt: UInt64 = 0
         var endsAt: UInt64?

@@ -27,7 +27,7 @@ struct BenchOptions: ParsableArguments {
     @Flag(help: "Only check that every part works, in about a second each. The figures then mean nothing.") var smoke = false
     @Option(
         help:
-            "Another build of roost: the costs of both are measured alternately, five times each, and compared. For fanout, send, idle, history, resume and channels."
+            "Another build of roost: both are measured alternately, five times each, and compared. For fanout, send, idle, history, resume and channels."
     ) var against: String?
     @Option(help: "A directory on the disk to measure. The default is the current one.") var on = "."
 

@@ -1,7 +1,7 @@
 import Foundation
 import RoostAPI
 
-/// An operation as a request over HTTP: the fields in braces in the path; the rest in the query of a GET or DELETE, else in a JSON body.
+/// An operation as a request over HTTP: the fields in braces in the path; the rest in the query of a GET or DELETE, otherwise in a JSON body.
 struct CallRequest: Hashable {
     let method: String
     /// The path with the query.

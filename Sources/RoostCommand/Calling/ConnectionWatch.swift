@@ -26,7 +26,7 @@ struct ConnectionWatch {
     /// Runs a body in parallel to the watch.
     ///
     /// - Parameter isIdle: Whether nothing is waiting for a connection: then a failure to connect ends the command.
-    /// - Throws: The body's error, a refused token as a ``Failure``; a ``Failure`` if the client no longer tries to connect.
+    /// - Throws: The body's error, a server's refusal as a ``Failure``; a ``Failure`` if the client no longer tries to connect.
     func run(
         over chat: Chat, isIdle: @escaping @Sendable @MainActor () -> Bool,
         _ body: @escaping @Sendable @MainActor () async throws -> Void

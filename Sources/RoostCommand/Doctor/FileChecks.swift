@@ -17,7 +17,7 @@ struct FileChecks {
 
     private static func lockPath(of directory: URL) -> String { directory.appending(path: "roost.lock").path }
 
-    /// Beyond this size checkpoints of the log can't be completing, whatever was written meanwhile.
+    /// A larger log means that checkpoints don't complete, whatever was written meanwhile.
     private static let logSizeBytesMax: Int64 = 256 << 20
 
     func findings() -> [Finding] {

@@ -67,7 +67,7 @@ struct ScreenState {
     private static let noticeSecondsMax = 20
     /// What was shown about a missing connection: it is outdated once there is a connection again.
     private var outage: [String] = []
-    /// The output of a command, shown above the newest messages until the next key that doesn't scroll it.
+    /// The output of a command, shown below the messages until the next key that doesn't scroll it.
     var panel = Panel()
     var editor = LineEditor()
 
@@ -78,7 +78,7 @@ struct ScreenState {
     /// The user's messages that the server doesn't have yet.
     var pendingCount: Int { rows.count { $0.state == .pending } }
 
-    /// Shows the result of a command: in the status line if there is room, otherwise over the messages until the next key.
+    /// Shows the result of a command: in the status line if there is room, otherwise below the messages until the next key.
     mutating func tell(_ lines: [String], width: Int) {
         if let line = lines.first, lines.count == 1, StatusLine.hasRoom(for: line, self, now: .now, width: width) {
             notice = line
