@@ -7,7 +7,7 @@ struct ClaimTests {
     @Test("Every suite and test named in SECURITY.md exists, and every claim in its table names one or says why there is none")
     func securityNamesTests() throws {
         let text = try String(contentsOf: SourceFile.root.appending(path: "SECURITY.md"), encoding: .utf8)
-        let parts = text.components(separatedBy: "\n## What holds these claims\n")
+        let parts = text.components(separatedBy: "\n## The tests of these claims\n")
         let table = try #require(parts.count == 2 ? parts.last : nil)
         // The first row is the head.
         let rows = table.components(separatedBy: "\n").filter { $0.hasPrefix("| ") }.dropFirst()

@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(
-        "a healthy server fires no alert; refused tokens and a full set of connections fire theirs",
+        "a healthy server fires no alert; refused tokens and connections near the limit fire theirs",
         .timeLimit(.minutes(5)))
     func onAServer() async throws {
         let server = try await WatchedServer.start(arguments: ["--connections-max", "10"])
