@@ -17,7 +17,7 @@ let lobby = try await ann.createChannel(
 let stage = try await ann.createChannel(ChannelID("stage-\(run)"), type: .live, displayName: "Stage", tags: [tag])
 let talk = try await ann.createConversation(with: ["bob"])
 Walk.expect(
-    try await bob.createConversation(with: ["ann"]).id == talk.id, "a conversation is one for its people, whoever starts it")
+    try await bob.createConversation(with: ["ann"]).id == talk.id, "two people have one conversation, whoever starts it")
 do {
     try await bob.createChannel(lobby.id)
     Walk.expect(false, "an id that is taken is refused")

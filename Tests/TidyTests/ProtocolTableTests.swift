@@ -144,7 +144,7 @@ struct ProtocolTableTests {
     )
     func effects() throws {
         let expected = EffectKinds.all.map { kind in
-            let attempts = kind.attemptsMax == .max ? "without end" : "\(kind.attemptsMax)"
+            let attempts = kind.attemptsMax == .max ? "unlimited" : "\(kind.attemptsMax)"
             return "\(kind.name) \(attempts)"
         }
         let page = "docs/operations/monitoring.md"
