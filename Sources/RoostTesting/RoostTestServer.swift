@@ -114,7 +114,7 @@ public final class RoostTestServer: Sendable {
     /// The current time of the server and of the chats that it makes.
     public var now: Timestamp { time.timestamp }
 
-    /// Moves the clock of the server and of its chats forward: to the end of a silence or a mute, or past the 7 days for which the server recognizes
+    /// Moves the clock of the server and of its chats forward: to the end of a silence or a mute, or past the 7 days for which the server recognises
     /// a call by its key.
     ///
     ///     try await channel.silence(for: .seconds(3600))

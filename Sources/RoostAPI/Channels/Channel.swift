@@ -160,7 +160,7 @@ public struct ChannelCounters: Codable, Hashable, Sendable {
     /// When the newest message was sent; absent if there is none.
     public var lastMessageAt: Timestamp?
 
-    /// - Parameter ordinal: Defaults to `messageCount`, as if every message counts.
+    /// - Parameter ordinal: Defaults to `messageCount`, which is right if every message counts.
     public init(
         seq: Seq, memberCount: Int, messageCount: Int, ordinal: Int? = nil, lastActivity: Timestamp, lastMessageAt: Timestamp? = nil
     ) {

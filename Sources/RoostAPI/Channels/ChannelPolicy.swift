@@ -69,7 +69,8 @@ public struct ChannelPolicy: Codable, Hashable, Sendable {
     public var mention: Audience
     /// Who may change the channel's attributes.
     public var update: Audience
-    /// Who may make the channel differ from its type. Of the policy, the role `operator` only grants changing whether the channel is public.
+    /// Who may make the channel differ from its type. The role `operator` grants changing whether the channel is public, but not the rest of the
+    /// policy.
     public var updatePolicy: Audience
     /// Who may freeze, silence and rate-limit the channel and give roles.
     public var moderate: Audience
@@ -150,7 +151,7 @@ extension ChannelPolicy {
         self = Self.base
         type = try values.decode(ChannelType.self, forKey: PolicyKnob.Key(stringValue: "type"))
         let stored = Set(PolicyName.allCases.filter { values.contains(PolicyKnob.Key(stringValue: $0.rawValue)) })
-        // A rule missing here didn't exist yet when the type was stored.
+        // A rule that is missing here didn't exist when the type was stored.
         for name in PolicyName.allCases where stored.contains(name) || !PolicyName.addedLater.contains(name) {
             try name.knob.decode(values, &self)
         }

@@ -1,4 +1,4 @@
-/// A user's unsent text in a channel, on the user's own stream: it is synchronized to all of their devices and visible to nobody else.
+/// A user's unsent text in a channel, on the user's own stream: it is synced to all of their devices and visible to nobody else.
 public struct ChannelDraft: Codable, Hashable, Sendable {
     /// The channel.
     public var channelId: ChannelID

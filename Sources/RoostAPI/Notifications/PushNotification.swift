@@ -15,7 +15,8 @@ public struct PushNotification: Hashable, Sendable {
     public struct Recipient: Hashable, Sendable {
         /// The member.
         public let user: UserID
-        /// Whether the message mentions them, by name or with the whole channel (MN-19). At most the app's `mentionNotifyCap` members are by name.
+        /// Whether the message mentions them, by name or with the whole channel (MN-19). At most the app's `mentionNotifyCap` members are mentioned
+        /// by name.
         public let isMentioned: Bool
 
         // derived: init

@@ -10,7 +10,7 @@ public enum Limits {
     public static let metadataSizeBytes = 100_000
     /// Levels of nesting in metadata.
     public static let metadataDepth = 32
-    /// Tags of a channel, and characters of one.
+    /// Tags of a channel.
     public static let channelTags = 20
     /// Characters of a tag.
     public static let tagLength = 64
@@ -18,7 +18,7 @@ public enum Limits {
     public static let messageTags = 5
     /// Characters of a message's text.
     public static let messageTextLength = 20_000
-    /// Characters of a message's custom type, and of its data.
+    /// Characters of a message's custom type.
     public static let customTypeLength = 128
     /// Characters of a message's data.
     public static let messageDataLength = 20_000
@@ -33,7 +33,7 @@ public enum Limits {
     public static let mentionees = 2
     /// The most users that an app's option may allow one message to mention, and to notify of it (D-25).
     public static let mentionsPerMessageMax = 30
-    /// Lists of texts of a message, characters of one's name, values of one, and characters of a value (SB-37, X-25).
+    /// Lists of texts of a message (SB-37, X-25).
     public static let metaArrays = 10
     /// Characters of the name of a message's list of texts.
     public static let metaArrayNameLength = 64
@@ -41,7 +41,7 @@ public enum Limits {
     public static let metaArrayValues = 100
     /// Characters of a value in a message's list of texts.
     public static let metaArrayValueLength = 128
-    /// Target languages of a message (SB-38), and characters of one's tag (RFC 5646).
+    /// Target languages of a message (SB-38).
     public static let targetLanguages = 10
     /// Characters of a language tag (RFC 5646).
     public static let languageLength = 35
@@ -61,23 +61,23 @@ public enum Limits {
     public static let channelsPerUserMax = 20_000
     /// Members of a group or a conversation unless another number is set (SB-01).
     public static let membersPerGroup = 100
-    /// Characters of a channel's data, and of the address of its picture.
+    /// Characters of a channel's data.
     public static let channelDataLength = 20_000
     /// Characters of the address of a channel's picture.
     public static let coverURLLength = 2048
     /// Characters of an invitation's welcome text (EM-24).
     public static let welcomeLength = 500
-    /// Pending invitations to one channel, and of one user.
+    /// Pending invitations to one channel.
     public static let pendingInvitationsPerChannel = 1000
     /// Pending invitations of one user.
     public static let pendingInvitationsPerUser = 1000
-    /// Characters of the name of a channel type or a role; types and roles of an app's own.
+    /// Characters of the name of a channel type or a role.
     public static let typeNameLength = 64
     /// Types of an app's own.
     public static let channelTypes = 50
     /// Roles of an app's own.
     public static let channelRoles = 25
-    /// Values in one filter of a query, and roles in a query of members.
+    /// Values in one filter of a query.
     public static let filterValues = 20
     /// Roles in a query of members.
     public static let rolesPerQuery = 10
@@ -152,8 +152,8 @@ public enum Limits {
     public static let receiptMembers = 10
     /// Watchers above which changes of the watchers are sent every five seconds at most.
     public static let manyWatchers = 100
-    /// Connections on one of a server's event loops (one per core, unless `--event-loops` says otherwise) above which their current reading
-    /// of one channel is stored every ten seconds.
+    /// Connections on one of a server's event loops (one per core, unless `--event-loops` says otherwise) that read one channel, above which their
+    /// read positions are stored every ten seconds.
     public static let manyReaders = 100
     /// Members whose read positions one signal carries.
     public static let readersPerSignal = 50
@@ -175,7 +175,7 @@ public enum Limits {
     public static let signOutsPerMinute = 20
     /// Calls of `preferences.update` with `sharesPresence` per minute by one user: each affects all of their connections, in all of their channels.
     public static let presenceChangesPerMinute = 20
-    /// Characters of an effect's kind and key.
+    /// Characters of an effect's kind.
     public static let effectKindLength = 64
     /// Characters of an effect's key.
     public static let effectKeyLength = 255

@@ -21,7 +21,7 @@ public protocol Operation: Codable, Hashable, Sendable {
     /// Whether it changes what the caller's connection receives or does. Its effect ends with the connection, so a retry on another one has
     /// to be carried out again.
     static var isAboutConnection: Bool { get }
-    /// The operation's own field by which the server recognizes a retry. Nil for operations that take an ``IdempotencyKey`` instead.
+    /// The operation's own field by which the server recognises a retry. Nil for operations that take an ``IdempotencyKey`` instead.
     static var repeatField: String? { get }
 
     /// Throws if a field is outside its limits. The SDK calls it before sending, the server before anything else.
@@ -34,7 +34,7 @@ extension Operation {
     public static var repeatField: String? { nil }
 
     /// Whether a call may carry an ``IdempotencyKey``: it changes something that outlives the connection, and has no field of its own to
-    /// recognize a retry.
+    /// recognise a retry.
     public static var takesKey: Bool { !isReadOnly && !isAboutConnection && repeatField == nil }
 
     /// Throws `invalid_argument` if a call of the operation takes no key.

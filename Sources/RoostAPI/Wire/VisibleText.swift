@@ -55,7 +55,7 @@ extension Limits {
     /// Returns a token's name without the characters that a display name can't have, so nobody is locked out because of their name.
     package static func displayName(fromClaim name: String?) -> String? {
         guard let name else { return nil }
-        // In the second attempt tags are removed too, in case they aren't a flag's.
+        // The second attempt also removes tags, which may not be a flag's.
         for mayHaveTags in [true, false] {
             let kept = name.unicodeScalars.filter { scalar in
                 !scalar.isInvisible || (scalar.joins && (mayHaveTags || !scalar.isTag))
