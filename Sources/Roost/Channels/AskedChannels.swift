@@ -66,7 +66,7 @@ final class AskedChannels: ChannelSource {
 
     func follow(_ change: StoreChange) async throws {
         changedMeanwhile?.merge(change)
-        // Changes before the first answer are part of it. Of a change of everything, only the ids that it names count: everything changes at the
+        // Changes before the first answer are part of it. If the change is of everything, only the ids that it names count: everything changes at the
         // beginning, and with another epoch, after which the server is asked.
         guard isLoaded else { return }
         do {
@@ -81,7 +81,7 @@ final class AskedChannels: ChannelSource {
     }
 
     private func show(_ change: StoreChange) async throws {
-        // The user's own membership changes with each message that they read. Whether it makes a filter match, the store can tell.
+        // The user's own membership changes with each message that they read. The store can tell whether it makes a filter match.
         var mustAskAgain = namesUsers && !(change.members.isEmpty && change.renewed.isEmpty)
         var isConcerned = change.isEverything || change.users.contains { users[$0] != nil }
         for channel in try await stored(change.channels) where channel.isFollowed || change.memberships.contains(channel.id) {

@@ -29,7 +29,7 @@ public final class LiveChannel: Identifiable {
     public private(set) var unreadCount = 0
     /// Whether an unread message mentions the user, by name or with the whole channel (MN-16). Reading clears it.
     public private(set) var hasMention = false
-    /// Whether the user hid the channel; a new message brings a channel back that was hidden until the next message (SB-29).
+    /// Whether the user hid the channel; a new message brings back a channel hidden until the next message (SB-29).
     public private(set) var hiddenState = HiddenState.unhidden
     /// The user's permissions in the channel, as last received from the server (AM-48).
     public private(set) var ownCapabilities: [Permission] = []
@@ -143,7 +143,7 @@ public final class LiveChannel: Identifiable {
     }
 
     /// Asks for the user's permissions if the permission to send may have returned without an event, because the silence or mute that took it has
-    /// ended by the clock since the server's last word.
+    /// ended by the clock since the server's last answer.
     private func askWhatReturned(to view: ChannelView?, now: Timestamp) {
         guard let view, view.membership?.state == .member, !view.ownCapabilities.contains(.messageSend), !isAskingWhatReturned,
             askingAgain == nil, chat.driver.statuses.current == .online,

@@ -31,10 +31,10 @@ public enum ChatEvent: Hashable, Sendable {
         /// Always false for events that only this user receives, such as `mentionReceived`, and after a reconnect until the watch has been resumed.
         /// Events missed while the client was away have no such value: they are covered by ``ChatEvent/missed(after:)``.
         public let isWatched: Bool
-        /// The message that was sent, edited or deleted; nil for other kinds, and for a message that was deleted for good. A message that the user
-        /// has deleted for themselves has no content.
+        /// The message that was sent, edited or deleted; nil for other kinds, and for a permanently deleted message. A message that the user has
+        /// deleted for themselves has no content.
         public internal(set) var message: Message?
-        /// The place of the message that was deleted for good; nil for other kinds.
+        /// The place of the permanently deleted message; nil for other kinds.
         public let purged: PurgedMessage?
         /// The invitations that were sent, accepted, declined or withdrawn, each with inviter and invited user (SB-17); for `memberJoined` and
         /// `channelCreated` the invitations that led to it.

@@ -17,7 +17,7 @@ final class Follower {
         case failed
     }
 
-    /// How far the object has come.
+    /// The phase of the object.
     private(set) var phase = LivePhase.loading
     /// Whether the object has something to show, whatever its phase is now.
     @ObservationIgnored private(set) var hasAnswer = false
@@ -209,7 +209,7 @@ final class Follower {
         }
     }
 
-    /// Runs a part of work that asks the server in its turn among what changes the object. Does nothing once the user has logged out.
+    /// Runs a part of work that asks the server, in its turn among the steps that change the object. Does nothing once the user has logged out.
     ///
     /// - Throws: The step's error.
     func turn(_ step: @escaping @MainActor () async throws -> Void) async throws {

@@ -12,15 +12,15 @@ final class SignalFeed: Sendable {
         case wrote(UserID, ChannelID)
         /// These users are no longer members, and so don't type either. Only followers of typing get this.
         case left([UserID], ChannelID)
-        /// The channel is watched from now on: what was known of the moment may be out of date.
+        /// The channel is watched from now on: the known state may be out of date.
         case watching(ChannelID)
         /// The server has ended the watch of the channel.
         case unwatched(ChannelID)
         /// The app has ended all watches of the channel on this client.
         case stoppedWatching(ChannelID)
-        /// The connection has ended: what was known of the moment no longer holds.
+        /// The connection has ended: the known state no longer holds.
         case disconnected
-        /// News was dropped because the follower didn't take it in time: what it knows of the moment may be wrong until it has asked the server.
+        /// News was dropped because the follower didn't take it in time: its state may be wrong until it has asked the server.
         case missed
     }
 

@@ -128,7 +128,7 @@ struct CachedPart {
         return count.flatMap { $0 > MessageList.newerCountMax ? nil : $0 }
     }
 
-    /// The messages of the channel deleted for good by changes after a seq.
+    /// The messages of the channel permanently deleted by changes after a seq.
     func purgedMessages(changedAfter seq: Seq, limit: Int) throws -> [Seq] {
         try database.values("SELECT seq FROM purged WHERE channel_id = ? AND change_seq > ? LIMIT ?", [channel, seq, limit])
     }

@@ -13,7 +13,7 @@ public protocol ChannelDelegate: AnyObject {
     func channel(_ channel: ChannelID, updated message: Message)
     /// A message was deleted: its content has been removed.
     func channel(_ channel: ChannelID, deleted message: Message)
-    /// A message was deleted for good: only its place is left, which list rows have as their message's `seq`.
+    /// A message was permanently deleted: only its place is left, which list rows have as their message's `seq`.
     func channel(_ channel: ChannelID, purged message: PurgedMessage)
     /// Something else has happened: see ``ChatEvent/Happening``.
     func channel(_ channel: ChannelID?, changed event: ChatEvent.Happening)

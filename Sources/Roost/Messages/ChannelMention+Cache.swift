@@ -32,7 +32,7 @@ extension ChannelMention: CachedRow {
         try database.run("DELETE FROM channel_mentions WHERE channel_id = ?", [channel.rawValue])
     }
 
-    /// Only those of messages that are concealed from the user or were deleted for good. Others outlive their messages in the cache.
+    /// Only those of messages that are concealed from the user or were permanently deleted. Others outlive their messages in the cache.
     static func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws {
         try database.run(
             """

@@ -15,7 +15,7 @@ extension LiveChannel {
     /// Returns a message by its id: from this device if it is cached, otherwise from the server. It is returned as lists show it, including the
     /// user's changes that the server doesn't know yet.
     ///
-    /// - Throws: `RoostError` with `not_found` for a message that the user can't see or that was deleted for good, and the errors of
+    /// - Throws: `RoostError` with `not_found` for a message that the user can't see or that was permanently deleted, and the errors of
     ///   ``Chat/call(_:isolation:)``.
     public func message(_ message: MessageID) async throws -> Message {
         let id = id
@@ -139,7 +139,7 @@ extension LiveChannel {
         try await chat.driver.enqueue(.deleteForMe(deletion))
     }
 
-    /// Deletes a message for good: only its place in the order is left. It is shown as deleted at once, and disappears when the server has deleted
+    /// Permanently deletes a message: only its place in the order is left. It is shown as deleted at once, and disappears when the server has deleted
     /// it.
     ///
     /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `unavailable` if this device can't store it.

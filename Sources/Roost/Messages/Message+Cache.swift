@@ -12,7 +12,7 @@ extension Message: CachedRow {
         CREATE TABLE opened_channels (channel_id TEXT PRIMARY KEY NOT NULL, number INTEGER NOT NULL) WITHOUT ROWID;
         """
 
-    /// Saves messages, except those concealed from the user (SB-14, SB-26) and those deleted for good. Messages that the user has deleted for
+    /// Saves messages, except those concealed from the user (SB-14, SB-26) and those permanently deleted. Messages that the user has deleted for
     /// themselves lose their content.
     static func save(_ rows: [Message], of stream: StreamID, as user: UserID, in database: Database) throws {
         guard case .channel(let channel) = stream else { return }

@@ -134,7 +134,7 @@ struct UnreadMark: Sendable {
             SELECT sender, client_id FROM messages
             WHERE channel_id = ? AND seq BETWEEN ? AND ? AND is_own = 0 AND counts = 1 ORDER BY seq LIMIT 1
             """
-        // Without one, it was deleted for good, as were all after it.
+        // Without one, it was permanently deleted, as were all after it.
         first = try database.first(sql, [channel, next, part.upperBound]) {
             MessageItem.ID(sender: try $0.value(), clientId: try $0.value())
         }

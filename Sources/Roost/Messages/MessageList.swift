@@ -11,7 +11,7 @@ public import RoostAPI
 /// 300 are shown; ``Chat/outbox`` has all of them.
 ///
 /// If the messages at the anchor aren't on this device, they are fetched, and ``phase`` is `loading` until they arrive. Without a connection, the
-/// list meanwhile shows the newest messages that this device has. If the user may not see the anchor's message, if it was deleted for good, or if
+/// list meanwhile shows the newest messages that this device has. If the user may not see the anchor's message, if it was permanently deleted, or if
 /// this version can't read it, the phase is `refused` with `not_found`; ``showNewest()`` continues from there.
 ///
 /// This device has the messages of channels that the user is a member of, and of channels that they may read and watch, as long as they watch them

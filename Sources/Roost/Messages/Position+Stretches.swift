@@ -30,7 +30,7 @@ extension Position {
     /// Adds a page, which has all messages of a range.
     ///
     /// - Parameter shown: A seq of each part that a list shows. These parts stay, however many they are.
-    /// - Returns: The stretches dropped in exchange: their messages must be deleted.
+    /// - Returns: The stretches dropped to make room: their messages must be deleted.
     mutating func insert(_ page: ClosedRange<Seq>, keeping shown: Set<Seq> = []) -> [ClosedRange<Seq>] {
         add(page)
         let surplusCount = max(0, stretches.count - Self.stretchesMax)

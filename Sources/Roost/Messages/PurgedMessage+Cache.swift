@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import RoostAPI
 
-/// Messages deleted for good are remembered: an older page of messages may still be on its way, or a membership that counts one as unread.
+/// Permanently deleted messages are remembered: an older page of messages may still be on its way, or a membership that counts one as unread.
 extension PurgedMessage: CachedRow {
     static let schema = """
         CREATE TABLE purged (
@@ -25,7 +25,7 @@ extension PurgedMessage: CachedRow {
 }
 
 extension Database {
-    /// Returns the messages of a channel that were deleted for good after a seq, up to another.
+    /// Returns the messages of a channel that were permanently deleted after a seq, up to another.
     func purges(in channel: ChannelID, after seq: Seq, upTo last: Seq) throws -> [PurgedMessage] {
         let sql = "SELECT seq, change_seq, counts FROM purged WHERE channel_id = ? AND change_seq > ? AND change_seq <= ?"
         var purged: [PurgedMessage] = []

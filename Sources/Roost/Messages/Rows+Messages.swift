@@ -12,10 +12,10 @@ extension Rows {
     /// The seqs of messages after a position.
     func messageSeqs(after position: Seq) -> some Sequence<Seq> { (messages ?? []).lazy.map(\.seq).filter { $0 > position } }
 
-    /// The number of messages deleted for good whose seqs meet a condition.
+    /// The number of permanently deleted messages whose seqs meet a condition.
     func purgedCount(where isCounted: (Seq) -> Bool) -> Int { purged?.count { isCounted($0.seq) } ?? 0 }
 
-    /// Returns the writes that update the unread count: for own messages after a position, and for messages deleted for good.
+    /// Returns the writes that update the unread count: for own messages after a position, and for permanently deleted messages.
     func countWrite(in channel: ChannelID, as user: UserID, after position: Seq) -> [StoreWrite] {
         let counted = Rows(sent(by: user).filter { $0.seq > position }, purged)
         return counted.isEmptyOfFeatures ? [] : [.count(channel, counted)]
@@ -34,7 +34,7 @@ extension Rows {
 }
 
 extension Membership {
-    /// Returns the membership with own messages in the rows, and messages deleted for good, no longer unread (``Unread/bringUp(_:as:with:_:)``).
+    /// Returns the membership with own messages in the rows, and permanently deleted messages, no longer unread (``Unread/bringUp(_:as:with:_:)``).
     func counting(_ rows: Rows, as user: UserID) -> Membership {
         Unread.bringUp(self, as: user, with: rows.messages ?? [], rows.purged ?? [])
     }

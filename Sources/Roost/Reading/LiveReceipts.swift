@@ -1,7 +1,7 @@
 public import Observation
 public import RoostAPI
 
-/// How far the members of a channel have read, as a live object (SB-02): for ticks beside a message, and for who has seen it.
+/// How far the members of a channel have read, as a live object (SB-02): for ticks beside a message, and for a list of its readers.
 ///
 /// It is fetched from the server, again after each reconnect, when the user leaves the channel, comes back to it or may read it again, and when a
 /// watch of it begins. In a channel of up to `Limits.receiptMembers` it then follows every change; in a larger one, only while the channel is watched
@@ -37,8 +37,8 @@ public final class LiveReceipts {
             .channel(channel), connected: { [weak self] in await self?.refresh() }, away: { true },
             ended: { [weak self] in self?.forget() },
             changed: { [weak self] change in
-                // Former members aren't shown, and new members have read up to their joining. There are no updates about the time before the user was
-                // back.
+                // Former members aren't shown, and new members count as having read up to the seq at which they joined. There are no updates about
+                // the time before the user was back.
                 if !change.isEverything, !change.members.isEmpty {
                     self?.askSoon()
                 } else if await self?.answer.hasBegunAfresh() == true {

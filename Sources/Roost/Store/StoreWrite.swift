@@ -35,7 +35,7 @@ enum StoreWrite: Hashable, Sendable {
     case rows(Rows, of: StreamID)
     /// The same for rows about messages, if these are cached.
     case rowsOfCached(Rows, in: ChannelID)
-    /// Replaces the users' summaries with newer versions.
+    /// Saves users' summaries, replacing older versions.
     case users([UserSummary])
     /// Counts as read the messages in rows that aren't unread for the user (``Membership/counting(_:as:)``).
     case count(ChannelID, Rows)

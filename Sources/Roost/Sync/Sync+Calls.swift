@@ -172,7 +172,7 @@ extension Sync {
             reply(token, bytes, answer)
             endUnwantedWatches()
         case (.app(let token, let effect, _), .failure):
-            // If it was asked again, it was watching already, and the server continues that.
+            // A live object that asked again may have been watching already, and the server keeps that watch: it has to be ended.
             if case .hold(let holder) = effect, let channel = watchHolders.removeValue(forKey: holder) {
                 endingWatches.insert(channel)
             }

@@ -19,7 +19,7 @@ extension Sync {
                 cursor: changes.seq, windowStart: isWhole ? 0 : lowest, messageCount: counters?.messageCount)
             forgetVisit(of: channel)
             refreshing.remove(channel)
-            // The user's own permissions come with it.
+            // These changes include the user's own permissions.
             owedPermissions.remove(channel)
             outdateLoads(in: channel)
             writes.append(.forget(channel))
@@ -66,7 +66,7 @@ extension Sync {
         return writes
     }
 
-    /// Ends the watching and reading of a deleted channel. What the device knows of who is there is no longer updated.
+    /// Ends the watching and reading of a deleted channel. Who is online, typing or watching is no longer updated here.
     private mutating func endLiveness(of channel: ChannelID) {
         if watched.contains(channel) || watchHolders.values.contains(channel) { emit(.unwatched(channel)) }
         endWatch(of: channel)

@@ -3,7 +3,7 @@ import RoostAPI
 
 /// A watch ends with its connection: the app's watches are renewed once the next one has caught up. A server that can't begin one now is asked again later.
 extension Sync {
-    /// Reading starts again too.
+    /// Renews the app's watches, and starts reading again.
     mutating func renewWatches() {
         guard mustRenewWatches else { return }
         mustRenewWatches = false
@@ -107,7 +107,7 @@ extension Sync {
             let views = (try? ReplyResult<Page<ChannelView>>.decode(bytes))?.items ?? []
             endingWatches.formUnion(views.filter { $0.isWatched(except: ended) }.map(\.channel.channelId))
         case .watch(let asked):
-            // A call that creates the channel may find another one than it names, which exists for the same members.
+            // A call that creates the channel may return an existing one of the same members instead of the one that it names.
             let id = (try? ReplyResult<WatchedChannel>.decode(bytes))?.channel.channelId
             if let id, id != withoutType(asked) { endingWatches.insert(id) }
         default: return

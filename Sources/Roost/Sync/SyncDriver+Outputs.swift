@@ -21,7 +21,7 @@ extension SyncDriver {
             // A message whose row couldn't be stored stays in the outbox: it is sent again, and the server recognises it by its client id. Removals
             // are written all the same: operations that the user discards, which is reported below, and a message that the server wouldn't recognise.
             case .outbox(.done) where !isStored, .outbox(.arrived) where !isStored: continue
-            // The app isn't notified of it either: it arrives again, among what was missed. What was missed before, and is stored, comes with it.
+            // The app isn't notified of it either: it arrives again among the missed events, with those that were missed before and are stored.
             case .event(let event, _) where !isStored:
                 if case .missed(let after) = event { untold.append(.missedAgain(after)) }
                 continue
@@ -150,7 +150,7 @@ extension SyncDriver {
     /// One call at a time: the machine requests the next token only after this one arrived, failed or was given up.
     private func fetchToken() {
         let provider = environment.token
-        // The task doesn't keep a chat that is gone.
+        // Weak, so the task doesn't keep the chat alive.
         tokenFetch = Task { [weak self] in
             let input: Sync.Input
             do {

@@ -53,7 +53,7 @@ extension SyncDriver {
     private func sleep(until end: Duration) {
         timerSleep?.cancel()
         let (clock, duration) = (environment.clock, end - elapsed())
-        // The task doesn't keep a chat that is gone.
+        // Weak, so the task doesn't keep the chat alive.
         timerSleep = Task { [weak self] in
             do { try await clock.sleep(for: duration) } catch { return }
             await self?.wokeForTimers()

@@ -105,7 +105,7 @@ extension Sync {
             (asked, metMeanwhile, failures, isOutdated) = ([], [], 0, false)
         }
 
-        /// Whether no user's existence is in question.
+        /// Whether learning that a user exists would change nothing.
         var expectsNobody: Bool { absent.isEmpty && asked.isEmpty }
 
         /// Records users who exist, whatever the server's earlier answer about them.

@@ -15,7 +15,7 @@ public final class LivePresence {
     ///
     /// After the watch or the connection has ended, it is the last moment at which the count was current.
     public private(set) var asOf: Timestamp?
-    /// The loading phase.
+    /// The phase of the live object.
     public var phase: LivePhase { follower.phase }
 
     /// Returns once the server has answered. Before the first connection, this waits for one.

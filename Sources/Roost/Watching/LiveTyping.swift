@@ -11,7 +11,7 @@ public final class LiveTyping {
     public private(set) var users: [UserSummary] = []
     /// Whether more people are typing than ``users`` has.
     public private(set) var hasMore = false
-    /// The loading phase.
+    /// The phase of the live object.
     public var phase: LivePhase { follower.phase }
 
     /// Returns once this device's store has answered, without waiting for a connection: while there is none, the list is empty.

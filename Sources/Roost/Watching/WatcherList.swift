@@ -25,7 +25,7 @@ public final class WatcherList {
     public var asOf: Timestamp? { freshness.asOf }
     /// Whether ``loadMore()`` would add anything.
     public var hasMore: Bool { roster.hasMore }
-    /// The loading phase: until the list is loaded, empty means nothing.
+    /// The phase of the list: before it is loaded, an empty list means nothing.
     public var phase: LivePhase { follower.phase }
 
     /// Returns once the server has answered. Before the first connection, this waits for one.
