@@ -37,7 +37,7 @@ public struct DeleteMessagesForMe: Operation {
 public struct OwnDeletion: Codable, Hashable, Sendable {
     /// The message's channel.
     public var channelId: ChannelID
-    /// The message's place in the channel's one order.
+    /// The message's place in the channel's order.
     public var seq: Seq
     /// When the user deleted it.
     public var deletedAt: Timestamp

@@ -111,7 +111,7 @@ public struct WatcherChange: Codable, Hashable, Sendable {
     public var started: [UserID]
     /// Users who stopped watching, at most as many.
     public var stopped: [UserID]
-    /// Whether these are all. If not, a client that shows the watchers re-fetches them.
+    /// Whether these are all. If not, a client that shows the watchers fetches them again.
     public var isWhole: Bool
 
     // derived: init
@@ -132,7 +132,7 @@ public struct PresenceChange: Codable, Hashable, Sendable {
     public var online: [UserID]
     /// Members who went offline, at most as many.
     public var offline: [UserID]
-    /// Whether these are all. If not, a client that shows who is online re-fetches it.
+    /// Whether these are all. If not, a client that shows who is online fetches that again.
     public var isWhole: Bool
 
     // derived: init

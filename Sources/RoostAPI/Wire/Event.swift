@@ -53,7 +53,7 @@ public enum EventKind: String, Codable, CaseIterable, Sendable, WireEnumeration 
     case messageUpdated = "message.updated"
     /// A message was deleted: its place stays.
     case messageDeleted = "message.deleted"
-    /// A deleted message was brought back.
+    /// A deleted message was restored.
     case messageUndeleted = "message.undeleted"
     /// To all devices of the user who has deleted messages for themselves.
     case messageDeletedForMe = "message.deletedForMe"
