@@ -109,7 +109,7 @@ final class AskedChannels: ChannelSource {
             matching[id] = true
             return false
         }
-        // The server's answer wouldn't include operations on their way: it is asked once it has them, which is another change.
+        // The server's answer wouldn't include pending operations: it is asked once it has them, which is another change.
         guard matching[id] != match.isMember, !match.hasOverlay else { return false }
         matching[id] = match.isMember
         return true
@@ -210,7 +210,7 @@ final class AskedChannels: ChannelSource {
         return (views, page.cursor)
     }
 
-    /// The channels of the pages as they are now: the store is ahead of the server by the user's operations on their way, and by later events.
+    /// The channels of the pages as they are now: the store is ahead of the server by the user's pending operations, and by later events.
     private func asStored(_ found: [ChannelID: ChannelView]) async throws -> [ChannelID: ChannelView] {
         var views = found
         for channel in try await stored(Set(views.keys)) where channel.isFollowed {

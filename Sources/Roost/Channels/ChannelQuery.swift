@@ -232,7 +232,7 @@ struct StoredMatch: Sendable {
     let id: ChannelID
     /// Whether the user is a member, or was one when the channel was deleted.
     let isMember: Bool
-    /// Whether operations on their way change what is shown of it: the server may not have them yet.
+    /// Whether pending operations change what is shown of it: the server may not have them yet.
     let hasOverlay: Bool
 }
 

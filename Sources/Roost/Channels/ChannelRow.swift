@@ -11,7 +11,7 @@ final class ChannelRow: Hashable, Sendable {
         var messageSeq: Seq?
         var messageChangeSeq: Seq?
         var isDeletedForMe: Bool?
-        /// The changes made by the user's operations on their way.
+        /// The changes made by the user's pending operations.
         var overlay: Data?
     }
 

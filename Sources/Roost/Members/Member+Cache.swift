@@ -152,7 +152,7 @@ extension Database {
 
     /// The user's own membership, current or former, as last received from the server.
     func membership(of channel: ChannelID) throws -> Membership? {
-        // While an operation is on its way, the overlay has the server's version.
+        // While an operation is pending, the overlay has the server's version.
         try first(Self.queryOfServersMembership, [channel]) { row in
             let said: Data? = try row.value()
             return try said.map { try StoredJSON.decode(from: $0) } ?? Membership(cached: &row)
@@ -164,10 +164,10 @@ extension Database {
         FROM memberships m LEFT JOIN overlays o ON o.channel_id = m.channel_id WHERE m.channel_id = ?
         """
 
-    /// The same including the user's operations on their way, as lists show it.
+    /// The same including the user's pending operations, as lists show it.
     func shownMembership(of channel: ChannelID) throws -> Membership? { try model(Self.queryOfMembership, [channel.rawValue]) }
 
-    /// Replaces the user's own membership. Readers see it with the user's operations on their way applied.
+    /// Replaces the user's own membership. Readers see it with the user's pending operations applied.
     func replace(_ membership: Membership) throws {
         let membership = try shown(membership)
         try run(Self.replacementOfMembership) { row in

@@ -6,7 +6,7 @@ import RoostAPI
 struct MessageState {
     var generation: Int64
     var position: Position
-    /// Messages up to this seq are concealed from the user, or will be by the user's operations on their way. Messages concealed from a member aren't
+    /// Messages up to this seq are concealed from the user, or will be by the user's pending operations. Messages concealed from a member aren't
     /// concealed from a former member.
     var floor: Seq
     /// The seq of the user's stream at which they last deleted a message of the channel for themselves.
@@ -176,7 +176,7 @@ extension Database {
         return try model(sql, [id.rawValue, channel.rawValue])
     }
 
-    /// A cached message as lists show it, by its id. Nil if it is concealed from the user, or will be by the user's operations on their way.
+    /// A cached message as lists show it, by its id. Nil if it is concealed from the user, or will be by the user's pending operations.
     func listedMessage(_ id: MessageID, in channel: ChannelID) throws -> MessageItem? {
         guard let message = try self.message(id, in: channel), let state = try messageState(of: channel), message.seq > state.floor
         else {

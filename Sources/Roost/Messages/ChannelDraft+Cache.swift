@@ -28,7 +28,7 @@ extension ChannelDraft: CachedRow {
     }
 }
 
-/// A draft on its way to the server.
+/// A pending draft.
 struct DraftOverlay: Codable, Hashable, Sendable {
     var operation: SetDraft
     var createdAt: Timestamp
@@ -50,8 +50,7 @@ extension Database {
         return drafts
     }
 
-    /// The user's draft in a channel, including operations on their way; nil if there is none, in a deleted channel, and in one that the user has
-    /// left.
+    /// The user's draft in a channel, including pending operations; nil if there is none, in a deleted channel, and in one that the user has left.
     func draft(of channel: ChannelID) throws -> ChannelDraft? {
         let overlay = try overlay(of: channel)
         // The server removes the draft with the membership.

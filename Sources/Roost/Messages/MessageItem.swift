@@ -41,7 +41,7 @@ public struct MessageItem: Identifiable, Hashable, Sendable {
         var isDeleted = false
         var isDeletedForMe = false
         var droppedMentions: [UserID] = []
-        /// The user's operations on their way that affect it.
+        /// The user's pending operations that affect it.
         var operations: [Int64] = []
     }
 
@@ -132,7 +132,7 @@ public struct MessageItem: Identifiable, Hashable, Sendable {
         return item
     }
 
-    /// The same message with the user's changes on their way applied, in order.
+    /// The same message with the user's pending changes applied, in order.
     ///
     /// - Parameter server: The server that operations are sent to.
     func changed(by changes: [OutboxItem], server: String? = nil) -> MessageItem {

@@ -1,6 +1,6 @@
 import RoostAPI
 
-/// The effect of the user's operations on their way on a message.
+/// The effect of the user's pending operations on a message.
 struct MessageOverlay: Codable, Hashable, Sendable {
     var message: MessageID
     private var edit: EditMessage?
@@ -25,7 +25,7 @@ struct MessageOverlay: Codable, Hashable, Sendable {
         isDeletedForMe = isDeletedForMe || onlyForUser
     }
 
-    /// Reverts a deletion on its way. A message that the server has deleted is restored with its answer: its content isn't on this device.
+    /// Reverts a pending deletion. A message that the server has deleted is restored with its answer: its content isn't on this device.
     mutating func undelete() { if !isDeletedForMe { deletedAt = nil } }
 
     fileprivate func applied(to message: Message) -> Message {
@@ -56,7 +56,7 @@ extension SavedOutbox {
     /// A message as a list shows it, with the user's changes in the outbox.
     func applied(to message: Message, of user: UserID) -> Message {
         let target = ChangedMessage.stored(message.messageId)
-        // A change made while the message was on its way may still name it by its client id.
+        // A change made while the message was pending may still name it by its client id.
         let former = message.sender == user ? ChangedMessage.sent(message.clientId) : nil
         let changes = items.filter { item in
             !item.isRefused && !item.isForAnother(than: server) && item.operation.changed.contains { $0 == target || $0 == former }

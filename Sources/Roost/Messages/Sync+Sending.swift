@@ -124,7 +124,7 @@ extension Sync {
         for (key, known) in former where item(.message(key)) != nil { unresolve(key, known) }
     }
 
-    /// Makes changes of a message that was on its way name it by its id from now on.
+    /// Makes changes of a message that was pending name it by its id from now on.
     private mutating func resolve(_ key: MessageKey, _ message: MessageID) {
         for var change in changes(of: .sent(key.clientId), in: key.channel) {
             change.operation = change.operation.resolved(message)
@@ -132,8 +132,8 @@ extension Sync {
         }
     }
 
-    /// Makes changes of a message that is on its way again name it by its client id again, because its id will be different. This includes refused
-    /// ones, since they can be retried.
+    /// Makes changes of a message that is pending again name it by its client id again, because its id will be different. This includes refused ones,
+    /// since they can be retried.
     private mutating func unresolve(_ key: MessageKey, _ known: Acknowledged) {
         // On a server other than the message's, its id names another message.
         for var change in changes(of: .stored(known.message.messageId), in: key.channel)
@@ -169,7 +169,7 @@ extension Sync {
         remove(item)
     }
 
-    /// The changes of a message on its way that are meant for this server: refused changes, and those meant for another server, wait for the app.
+    /// The changes of a pending message that are meant for this server: refused changes, and those meant for another server, wait for the app.
     private func changesHere(of key: MessageKey) -> [OutboxItem] {
         changes(of: .sent(key.clientId), in: key.channel).filter { isForThisServer($0) && !$0.isRefused }
     }

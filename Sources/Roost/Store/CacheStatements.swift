@@ -31,7 +31,7 @@ extension Database {
 
     /// Returns the value read from the first row of a statement; nil if there is none.
     ///
-    /// - Throws: As ``each(_:_:_:)``.
+    /// - Throws: The errors of ``each(_:_:_:)``.
     func first<Value>(
         _ sql: String, _ values: [any CacheColumn] = [], _ read: (inout CacheReader) throws -> Value
     ) throws -> Value? {

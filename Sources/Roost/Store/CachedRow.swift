@@ -19,7 +19,7 @@ protocol CachedRow: StreamRow {
     /// Deletes rows about messages of a channel that are concealed from the user or permanently deleted.
     static func forget(messages: ClosedRange<Seq>, in channel: ChannelID, _ database: Database) throws
 
-    /// Notes what live objects must re-read after rows of the kind were written: by default only the stream's channel.
+    /// Notes what live objects must reread after rows of the kind were written: by default only the stream's channel.
     static func note(_ rows: [Self], of stream: StreamID, in change: inout StoreChange)
 }
 

@@ -32,7 +32,7 @@ struct DatabaseFile: Sendable {
     /// Opens the file with connections for readers beside the writer's: readers get the last committed state and don't wait. In memory, one
     /// connection serves both.
     ///
-    /// - Throws: As ``open()``.
+    /// - Throws: The errors of ``open()``.
     func openForReaders() throws -> any DatabaseWriter {
         try open { path -> any DatabaseWriter in
             guard let path else { return try migrated(DatabaseQueue(configuration: configuration)) }

@@ -49,7 +49,7 @@ enum StoreWrite: Hashable, Sendable {
     /// Removes the overlays of all channels but these.
     case keepOverlays(Set<ChannelID?>)
 
-    /// The channel that live objects must re-read.
+    /// The channel that live objects must reread.
     var channel: ChannelID? {
         switch self {
         case .erase, .userPosition, .appRole, .users, .rows(_, of: .user), .keepOverlays, .keepVisits: nil

@@ -391,7 +391,7 @@ extension Sync {
 
     private mutating func goOn(from outbox: SavedOutbox?, _ reason: String) {
         if var outbox {
-            // Discarded operations are in the file, and continue.
+            // Operations that were to be discarded are still in the file, and continue.
             givenUp = [:]
             // The server has these messages. Their rows stay until the stream brings them.
             outbox.items.removeAll { $0.message.map { acknowledged[$0] != nil } ?? false }

@@ -67,7 +67,7 @@ package struct SyncFiles: Sendable {
     func erase() async throws {
         try await Self.unavailable {
             @Sendable func letGo() async throws {
-                // Live objects re-read both once the store notifies them.
+                // Live objects reread both once the store notifies them.
                 try await outbox.letGo()
                 try await store.letGo()
             }

@@ -274,7 +274,7 @@ extension Sync.Input {
         }
     }
 
-    /// Whether the machine decides by what it knows of the outbox.
+    /// Whether the machine decides by its own knowledge of the outbox.
     var dependsOnOutbox: Bool {
         switch self {
         case .enqueue, .startReading, .stopReading, .retry, .discard, .resolveOthers, .transport(_, .opened): true

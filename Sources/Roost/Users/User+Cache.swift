@@ -78,7 +78,7 @@ extension Database {
         ON CONFLICT (user_id) DO UPDATE SET \(UserSummary.cacheColumns.replaced) WHERE excluded.version > version
         """
 
-    /// Returns the user's preferences, including changes on their way; the defaults if none are known.
+    /// Returns the user's preferences, including pending changes; the defaults if none are known.
     func preferences() throws -> Preferences {
         let stored: Preferences = try json("SELECT json FROM preferences") ?? Preferences()
         return try overlay(of: nil)?.preferences.map(stored.applying) ?? stored

@@ -17,8 +17,8 @@ extension LiveChannel {
     /// - Parameters:
     ///   - type: The app's name for this kind of signal, 1 to 128 characters.
     ///   - metadata: A JSON object of up to `Limits.signalSizeBytes`.
-    /// - Throws: `RoostError` with `rate_limited` beyond `Limits.signalsPerSecond`, the codes of sending a message if the user may not, and as
-    ///   ``Chat/call(_:isolation:)`` does.
+    /// - Throws: `RoostError` with `rate_limited` beyond `Limits.signalsPerSecond`, the codes of sending a message if the user may not, and the
+    ///   errors of ``Chat/call(_:isolation:)``.
     public func sendSignal(_ type: String, metadata: JSONValue? = nil) async throws {
         _ = try await chat.call(SendSignal(channel: id, type: type, metadata: metadata))
     }

@@ -12,7 +12,7 @@ extension LiveChannel {
     /// - Parameters:
     ///   - limit: Messages in the answer, 1 to 100; 30 if nil. With 0, the answer has no members or watchers either, only their counts.
     ///   - watchersLimit: The maximum number of watchers in the answer, 0 to 300; 30 if nil (ST-11).
-    /// - Throws: `RoostError` with `not_member`, `not_found`, and as ``Chat/call(_:isolation:)`` does.
+    /// - Throws: `RoostError` with `not_member`, `not_found`, and the errors of ``Chat/call(_:isolation:)``.
     @discardableResult
     public func watch(limit: Int? = nil, watchersLimit: Int? = nil) async throws -> WatchedChannel {
         try await chat.call(WatchChannel(channel: id, limit: limit, watchersLimit: watchersLimit))
@@ -23,7 +23,7 @@ extension LiveChannel {
     /// A ``LivePresence`` of the channel holds its own watch: while one is kept, the channel stays watched and its events keep arriving.
     ///
     /// Without a connection this returns at once: the watch has ended with the connection, and a reconnect doesn't renew it.
-    /// - Throws: `RoostError` as ``Chat/call(_:isolation:)`` does, except `not_connected` while offline.
+    /// - Throws: The errors of ``Chat/call(_:isolation:)``, except `not_connected` while offline.
     public func unwatch() async throws { _ = try await chat.call(UnwatchChannel(channel: id)) }
 }
 
@@ -33,7 +33,7 @@ extension Chat {
     ///
     /// Channels that the user may find but not watch are returned too. If the task is cancelled before the answer arrives, or none arrives in time,
     /// this call leaves none of them watched.
-    /// - Throws: `RoostError` as ``call(_:isolation:)`` does.
+    /// - Throws: The errors of ``call(_:isolation:)``.
     public func watch(_ query: QueryChannels) async throws -> Page<ChannelView> {
         try await call(QueryAndWatchChannels(query: query))
     }
@@ -43,7 +43,7 @@ extension Chat {
     /// - Parameters:
     ///   - id: The channel, by its id or as `type:id`.
     ///   - draft: The channel to create, without an id: `id` is used.
-    /// - Throws: `RoostError` with the codes of `channel.create` and `channel.watch`, and as ``call(_:isolation:)`` does.
+    /// - Throws: `RoostError` with the codes of `channel.create` and `channel.watch`, and the errors of ``call(_:isolation:)``.
     public func watch(_ id: ChannelID, creating draft: CreateChannel) async throws -> WatchedChannel {
         var operation = WatchChannel(channel: id)
         operation.create = draft

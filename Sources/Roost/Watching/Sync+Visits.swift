@@ -10,7 +10,7 @@ import RoostAPI
 ///   happened since, the visit starts over at the seq of the new answer. Another answer on the same connection doesn't mean that events are missing:
 ///   it may arrive before or after them.
 /// - It ends when nothing on this device watches the channel any longer, when the user may not read it, when it is deleted, and when the files are
-///   re-read after another process may have had them. Its messages are then deleted. If the user becomes a member, the membership replaces it.
+///   reread after another process may have had them. Its messages are then deleted. If the user becomes a member, the membership replaces it.
 ///
 /// It gives the user nothing reserved for members: no unread messages, no place among their channels, no delivery reports.
 extension Sync {

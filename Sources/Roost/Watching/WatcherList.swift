@@ -89,7 +89,8 @@ public final class WatcherList {
 
     /// Adds a page of watchers. Does nothing if there are no more.
     ///
-    /// - Throws: `RoostError` with `not_connected` while offline, `limit_exceeded` beyond `Limits.watcherOffset`, and as ``Chat/call(_:isolation:)`` does.
+    /// - Throws: `RoostError` with `not_connected` while offline, `limit_exceeded` beyond `Limits.watcherOffset`, and the errors of
+    ///   ``Chat/call(_:isolation:)``.
     public func loadMore() async throws {
         guard hasMore else { return }
         try await follower.take(asksServer: true) {
