@@ -94,7 +94,7 @@ extension RealClusterTests {
                     CREATE FUNCTION clock_timestamp() RETURNS TIMESTAMPTZ LANGUAGE sql VOLATILE
                     AS 'SELECT pg_catalog.clock_timestamp() + ahead FROM public.moved_clock'
                     """,
-                    // Its own functions come first, unless it is told otherwise.
+                    // Its own functions come first, unless the search path says otherwise.
                     """
                     DO $$ BEGIN
                         EXECUTE format('ALTER DATABASE %I SET search_path = public, pg_catalog', current_database());

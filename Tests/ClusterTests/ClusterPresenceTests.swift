@@ -202,7 +202,7 @@ struct ClusterPresenceTests {
         #expect(said.withLock { $0 } == [[], ["bob"]])
     }
 
-    @Test("I13 a node that is silent for 3 s is gone, and its users with it; one that says goodbye is immediately")
+    @Test("I13 a node that is silent for 3 s is gone, and its users with it; one that says goodbye is gone at once")
     func lost() {
         let pair = Pair()
         pair.boards[1].cameOnline("bob", in: ["c"])

@@ -340,7 +340,7 @@ import Testing
         #expect(run.status == 1 && told.count == 1 && run.errors.hasSuffix("Error: \(reason).\n"), "\(run.errors)")
     }
 
-    @Test("what others write can't steer the terminal: names and welcome texts come without control characters")
+    @Test("other users' texts can't control the terminal: names and welcome texts are shown without control characters")
     func safety() async throws {
         let earlier = try await TestServer()
         let ann = try await earlier.token("ann")

@@ -268,7 +268,7 @@ import Testing
         Exchange(
             name: "Expect: 100-continue", request: post("/v1/channels", create, "\nExpect: 100-continue"), statuses: [100, 200]),
         Exchange(
-            name: "Expect: 100-continue of a body that is too large",
+            name: "Expect: 100-continue for a body that is too large",
             request: get("/v1/channels", token + "\nExpect: 100-continue\nContent-Length: 2000000", method: "POST"),
             statuses: [413],
             closes: true),

@@ -197,7 +197,7 @@ import Testing
         #expect(turns("one", 3).map(\.suffix) == [" (and 999 like it)"])
         now.withLock { $0 += 1_000_000_000 }
         #expect(turns("one", 1).map(\.leftOutCount) == [2])
-        // Names can't fill the memory: beyond so many kinds the others share one pace.
+        // Names can't fill the memory: beyond a number of kinds the others share one pace.
         let others = (0..<10 * LogPace.kindsMax).flatMap { turns("kind \($0)", 1) }
         #expect(others.count <= LogPace.kindsMax + 1)
     }

@@ -170,7 +170,7 @@ import Testing
         #expect(refused?.code == .limitExceeded)
         try await ann.call(UnwatchChannel(channel: "c7"))
         #expect(try await ann.call(WatchChannel(channel: "more", limit: 0)).watcherCount == 1)
-        // Others have a count of their own.
+        // Other connections have their own counts.
         #expect(try await cid.call(WatchChannel(channel: "c7", limit: 0)).watcherCount == 1)
         // Of two calls sent together the second begins when the first is answered, and is refused.
         try await ann.call(UnwatchChannel(channel: "more"))

@@ -17,7 +17,7 @@ public struct SeededGenerator: RandomNumberGenerator, Sendable {
 
     public mutating func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &self) }
 
-    /// True one time in so many.
+    /// True once in the given number of calls, on average.
     public mutating func once(in times: Int) -> Bool { number(1...times) == 1 }
 
     public mutating func pick<T>(_ values: [T]) -> T { values[number(0...values.count - 1)] }

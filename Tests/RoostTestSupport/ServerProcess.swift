@@ -70,7 +70,7 @@ public final class ServerProcess: Sendable {
         self.logFile = logFile
     }
 
-    /// - Parameter errors: Its log; nil for its output.
+    /// - Parameter errors: The file of its log; nil to read the log with its output.
     private static func launch(
         directory: URL, arguments: [String] = [], environment: [String: String] = [:], errors: FileHandle?
     ) throws -> (Process, Mailbox<String>, Mailbox<Int32>) {

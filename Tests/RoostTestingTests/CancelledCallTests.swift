@@ -21,7 +21,7 @@ struct CancelledCallTests {
     ///
     /// - Parameters:
     ///   - isAway: Whether there is no server. In that case a call may wait for ever, and throw more errors.
-    ///   - patience: After so many turns of the main actor without a step, a call without a server is taken to wait for ever.
+    ///   - patience: After this many turns of the main actor without a step, a call without a server is taken to wait for ever.
     /// - Returns: How many steps had begun by then; nil if the call ended before.
     private func cancel(_ call: CancelledCalls.Call, at moment: Moment, isAway: Bool, patience: Int = 1000) async throws -> Int? {
         let steps = StepExecutor()

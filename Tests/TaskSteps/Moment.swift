@@ -4,7 +4,7 @@ package enum Moment: Hashable, Sendable {
     case before(Int)
     /// Right after a step: the task waits, or continues elsewhere, mostly on the main actor.
     case after(Int)
-    /// Once the main actor has done what it was given up to the end of a step, and has had so many turns more. Step 0 is before the first one.
+    /// Once the main actor has done what it was given up to the end of a step, and has had this many further turns. Step 0 is before the first one.
     case later(Int, turns: Int)
 
     /// The most steps that ``withEach(turnsMax:_:)`` goes through.
@@ -14,7 +14,7 @@ package enum Moment: Hashable, Sendable {
     /// steps, and after each turn of the main actor until the next one.
     ///
     /// - Parameters:
-    ///   - turnsMax: If the next step hasn't come after so many turns, the task waits for something else.
+    ///   - turnsMax: If the next step hasn't begun after this many turns, the task waits for something else.
     ///   - attempt: Runs the task. Returns what ``StepExecutor/end()`` does.
     /// - Returns: The number of steps that it went through.
     @MainActor package static func withEach(

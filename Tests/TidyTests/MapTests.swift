@@ -204,7 +204,7 @@ struct MapTests {
         #expect(wrong == [])
     }
 
-    @Test("Nothing in the sources ends the process for want of a value")
+    @Test("Nothing in the sources ends the process because a value is missing")
     func noForce() {
         let wrong = SourceFile.sources.flatMap { $0.places(of: /[\w\)\]\}>?]!(?!=)|\bfatalError\b/) }
         #expect(wrong == [])

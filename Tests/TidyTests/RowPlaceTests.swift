@@ -70,7 +70,7 @@ struct RowPlaceTests {
             ]
         ),
         (
-            "The app is told of messages, and of who was invited.",
+            "The app is notified of messages and invitations.",
             [
                 "Roost/Live/ChatEvent.swift": ["Invitation", "Message", "PurgedMessage"],
                 "Roost/Sync/Sync+Events.swift": ["Invitation", "PurgedMessage"],

@@ -25,7 +25,7 @@ import Testing
         try await general.sendConfirmed(MessageDraft(text: "1"))
         try await ann.channel("other").sendConfirmed(MessageDraft(text: "2"))
         try await wait("one message that counts") { state() == [1, 1, 1] }
-        // The list still says what is unread where.
+        // The list still has each channel's unread count.
         #expect(list.items.map(\.unreadCount) == [1, 1] && list.items.map(\.hasMention) == [false, false])
         #expect(try await phone.call(GetTotalUnread()) == TotalUnread(unreadCount: 1, unreadChannelCount: 1))
 

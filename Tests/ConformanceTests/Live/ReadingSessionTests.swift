@@ -102,7 +102,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("AM-45 reading that ends with the membership has no frame: the channel's removal says it")
+    @Test("AM-45 the end of reading with the membership has no separate frame: the channel's removal implies it")
     func endsWithMembership() async throws {
         let server = try await TestServer()
         let (ann, phone, tablet) = (try await server.socket("ann"), try await server.socket("bob"), try await server.socket("bob"))

@@ -239,7 +239,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R19 R26 a system message about a user isn't theirs to edit or delete, and keeps the mark of their readers")
+    @Test("R19 R26 a system message about a user isn't theirs to edit or delete, shows no readers, and isn't what /unread marks")
     func serverMessages() async throws {
         let server = try await TestServer()
         let bob = try await server.socket("bob")

@@ -148,7 +148,7 @@ enum RightsWalk {
             case (.readPositions, _): "only the answer to a watch has the read positions of others"
             case (.unread, _): "rows have the caller's own membership, which stays the caller's"
             case (.versions, .single), (.history, .mentions), (.earlierHistory, .mentions): nil
-            case (.versions, _): "one operation has what messages said before, and nothing else"
+            case (.versions, _): "only one operation has earlier versions of messages"
             case (_, .mentions): "the list has messages and their users"
             default: nil
             }

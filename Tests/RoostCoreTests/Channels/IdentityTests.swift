@@ -84,7 +84,7 @@ import Testing
         #expect(try world.perform(CreateChannel(type: .conversation, users: ["ann", "bob"]), as: "cid").channel == three)
     }
 
-    @Test("AM-24 a conversation needs somebody else", arguments: [nil, [], ["ann"]] as [[UserID]?])
+    @Test("AM-24 a conversation needs another user", arguments: [nil, [], ["ann"]] as [[UserID]?])
     func alone(users: [UserID]?) throws {
         let world = try world()
         let refusal = try world.refusal(CreateChannel(type: .conversation, users: users), as: "ann")

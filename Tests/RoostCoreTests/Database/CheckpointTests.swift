@@ -43,7 +43,7 @@ struct CheckpointTests {
         let before = [255, 256].map { checkpoints.isDue(frames: $0, isIdle: true) }
         let whoWaits = checkpoints.isDue(frames: 256, isIdle: false)
         let numbers = run(&checkpoints, isComplete: true, frames: 256)
-        // The log restarts after 300 frames.
+        // The log grows to 512 frames, and then restarts.
         let after = [256, 300, 511, 512, 12, 256].map { checkpoints.isDue(frames: $0, isIdle: true) }
         #expect(before == [false, true] && !whoWaits && numbers == [8, 8, 8])
         #expect(after == [false, false, false, true, false, true])

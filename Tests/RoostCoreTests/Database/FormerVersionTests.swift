@@ -188,7 +188,7 @@ struct FormerVersionTests {
         #expect(try position() == delivered)
     }
 
-    @Test("MN-16 R35 mentions of a channel from before the step of mentions by others are found after the reader's own")
+    @Test("MN-16 R35 others' channel mentions from before their migration step are found despite later ones of the reader's own")
     func mentionsByOthers() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])

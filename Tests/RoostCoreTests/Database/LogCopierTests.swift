@@ -148,7 +148,7 @@ struct LogCopierTests {
         }
     }
 
-    @Test("I1 after a disk was too full for the checkpoint's number commits continue after the log, and the next start finds them")
+    @Test("I1 after a disk had no room for the checkpoint's number, commits are appended to the log, and the next start finds them")
     func fullDiskAtNumber() throws {
         try inDirectory { directory in
             let database = try open(directory)

@@ -217,7 +217,7 @@ struct ResumeTests {
         #expect(names(second) == order.prefix(10).reversed().map(\.rawValue) && !second.hasMore)
     }
 
-    @Test("SB-04 an ephemeral channel is sent as far as it is left, however many messages were missed, and says that some are gone")
+    @Test("SB-04 what is left of an ephemeral channel is sent, however many messages were missed, and says that some are gone")
     func ephemeral() throws {
         let world = try CoreWorld()
         try world.user("ann")

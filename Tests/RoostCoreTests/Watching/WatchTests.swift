@@ -165,7 +165,7 @@ struct WatchTests {
         #expect(try shown() == ["ann"])
     }
 
-    @Test("ST-06 ST-12 pages of watchers have 300 at most, reach back 10,000 at most, and include their profiles")
+    @Test("ST-06 ST-12 pages of watchers have 300 at most, at an offset of 10,000 at most, with their names and pictures")
     func pages() throws {
         let world = try CoreWorld()
         let crowd = (0..<10_400).map { UserID("u\($0)") }

@@ -169,7 +169,7 @@ struct CancelledPageTests {
         await chat.disconnect()
     }
 
-    /// Returns whether the caller was cancelled before the page was added.
+    /// Returns whether the caller was cancelled before it ended.
     private func cancelPage(of list: LoadedList, afterTurns turns: Int) async throws -> Bool {
         var rowCount = list.rows().count
         let steps = StepExecutor()

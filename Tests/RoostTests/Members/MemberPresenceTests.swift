@@ -17,7 +17,7 @@ struct MemberPresenceTests {
     /// How a watch ends.
     enum End: CaseIterable, Sendable { case byApp, byServer, byMembership, byConnection }
 
-    /// - Parameter isBobOnline: What the pages say, by their number.
+    /// - Parameter isBobOnline: What a page says, by its number from 0.
     private func server(isBobOnline: @escaping @Sendable (Int) -> Bool = { _ in false }) -> ScriptedServer {
         let asked = Turn()
         let state = WatchedChannel(
@@ -73,7 +73,7 @@ struct MemberPresenceTests {
         await chat.disconnect()
     }
 
-    @Test("SB-63 R08 if signals were dropped, presence is requested again, and until then the list says as of when it is")
+    @Test("SB-63 R08 if signals were dropped, presence is requested again, and until then the list says when it was last right")
     func missed() async throws {
         let (server, clock) = (server { $0 > 0 }, ManualClock())
         let (chat, list) = try await watched(server, clock)
@@ -116,7 +116,7 @@ struct MemberPresenceTests {
     }
 
     @Test(
-        "SB-63 R15 while a channel is watched its list says who is online now, and afterwards as of when",
+        "SB-63 R15 while a channel is watched its list says who is online now, and afterwards when that was last right",
         arguments: End.allCases)
     func ends(end: End) async throws {
         let (server, clock) = (server(), ManualClock())
@@ -151,7 +151,7 @@ struct MemberPresenceTests {
         }
         try await until { list.presenceAsOf != nil }
         #expect(list.presenceAsOf == asOf)
-        // Missing changes leave it as it is.
+        // Without further signals the rows stay.
         #expect(list.items.map(\.isOnline) == [true, true])
         await chat.disconnect()
     }

@@ -33,9 +33,8 @@ struct UpkeepTests {
         }
     }
 
-    /// Receives messages of two thirds of a kilobyte, alternating between channels, and waits until they are stored. Returns the largest
-    /// size of the
-    /// cache in bytes.
+    /// Receives messages of two thirds of a kilobyte, alternating between channels, and waits until they are stored. Returns the
+    /// largest size of the cache in bytes.
     private func receive(_ seqs: ClosedRange<Seq>, in channels: [ChannelID], _ store: Store) async throws -> Int {
         var most = 0
         for seq in seqs {

@@ -10,8 +10,7 @@ enum ExtremeNumbers {
     static let all: [Int64] = [.min, -1, 0, .max - 1, .max]
 
     /// A value with each of its numbers in turn replaced by the lowest and the highest one, then all of them at once by each of these, then
-    /// each by
-    /// any.
+    /// each by any.
     static func variants(of value: some Encodable) throws -> [JSONValue] {
         let json = try JSONDecoder().decode(JSONValue.self, from: Data(JSONWriter.bytes(of: value)))
         var variants: [JSONValue] = []

@@ -99,8 +99,8 @@ struct Checker {
         acknowledgements[name] = message
     }
 
-    /// Whether a message is the reply to a sender who has been out of the channel and repeats one that has changed since: its place,
-    /// without its changes.
+    /// Whether a message is the answer to a repeated send of a message that has changed since, whose sender has been out of the channel:
+    /// its place, without its changes.
     private func isAsSentAgain(_ message: Message, by name: Name, _ versions: [Message]) -> Bool {
         guard let first = versions.first, versions.count > 1, texts[name]?.contains(message.text) == true,
             periods[name.channel]?[name.sender]?.contains(where: { $0.upTo != nil }) == true

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RoostServer
 
-/// A mark that nobody waits for shares a commit with what comes next, on a busy server.
+/// On a busy server a mark, which no user waits for, shares a commit with the next operation.
 @Suite("Operations that tolerate a delay", .timeLimit(.minutes(1)))
 struct HeldOperationTests {
     private let never = WorkQueue.Hold(durationMax: .seconds(3600), countMax: 4, idleAfter: .seconds(3600))
@@ -17,7 +17,7 @@ struct HeldOperationTests {
             Job(caller: Caller(user: user), toleratesDelay: toleratesDelay, run: { _ in [] }, destination: .waiting { _ in }))
     }
 
-    /// Does something on another thread once the queue's thread holds operations back.
+    /// Runs an action on another thread once the queue's thread holds operations back.
     private func whileHolding(_ queue: WorkQueue, _ act: @escaping @Sendable () throws -> Void) {
         DispatchQueue.global().async {
             let deadline = DispatchTime.now() + .seconds(30)
@@ -28,13 +28,13 @@ struct HeldOperationTests {
 
     private func users(_ batch: [Job]?) -> [UserID]? { batch?.map(\.caller.user) }
 
-    @Test("Marks are held back until another operation comes, and keep their place before it")
+    @Test("Marks are held back until another operation arrives, and keep their place before it")
     func released() throws {
         let queue = makeQueue(never)
         for user: UserID in ["ann", "bob"] { try append(user, to: queue) }
         whileHolding(queue) { try append("cat", toleratesDelay: false, to: queue) }
         #expect(users(queue.next()) == ["ann", "bob", "cat"])
-        // None of them is counted any more.
+        // None of them counts any longer.
         try append("dan", to: queue)
         whileHolding(queue) { try append("eve", toleratesDelay: false, to: queue) }
         #expect(users(queue.next()) == ["dan", "eve"])
@@ -48,7 +48,7 @@ struct HeldOperationTests {
         #expect(users(queue.next()) == ["ann", "bob"])
     }
 
-    @Test("Enough marks for a batch are held back no longer")
+    @Test("Enough marks for a batch are no longer held back")
     func enough() throws {
         let queue = makeQueue(never)
         for user: UserID in ["ann", "bob", "cat"] { try append(user, to: queue) }
@@ -86,7 +86,7 @@ struct HeldOperationTests {
         #expect(users(queue.next()) == ["ann"])
     }
 
-    @Test("A queue that is closed holds nothing back")
+    @Test("A closed queue holds nothing back")
     func closed() throws {
         let queue = makeQueue(never)
         try append("ann", to: queue)
@@ -95,7 +95,7 @@ struct HeldOperationTests {
         #expect(queue.next() == nil)
     }
 
-    @Test("Marks of reading and of delivery tolerate a delay; nothing else does")
+    @Test("Only marks as read and as delivered tolerate a delay")
     func operations() {
         #expect(
             OperationTable.handled.filter { $0.toleratesDelay }.map { $0.name }.sorted() == [

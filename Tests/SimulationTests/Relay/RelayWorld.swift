@@ -13,7 +13,7 @@ final class RelayWorld {
         var lossPercent = 10
         var repeatPercent = 10
         var delayMax: Int64 = 30
-        /// Crashes and outages of the bus and of the database happen once in so many steps.
+        /// Crashes and outages of the bus and of the database happen once in this many steps.
         var crashEvery = 300
         var busOutageEvery = 500
         var databaseOutageEvery = 700

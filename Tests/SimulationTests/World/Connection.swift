@@ -15,9 +15,9 @@ final class Connection {
 
     /// How well a network does its work.
     struct Quality {
-        /// One frame in so many is delayed by seconds.
+        /// One frame in this many is delayed by seconds.
         var clog = 40
-        /// One frame in so many from the server is dropped, and as many are duplicated. TCP doesn't do that; a faulty proxy or an unreadable
+        /// One frame in this many from the server is dropped, and as many are duplicated. TCP doesn't do that; a faulty proxy or an unreadable
         /// frame does. Zero for never.
         var mischief = 0
     }

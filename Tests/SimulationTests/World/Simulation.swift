@@ -10,7 +10,7 @@ final class Simulation {
     /// What kind of run a seed gives.
     struct Profile {
         var actions = 150
-        /// One frame in so many is dropped, and as many are duplicated; 0 for a network that only delays and cuts, as TCP does.
+        /// One frame in this many is dropped, and as many are duplicated; 0 for a network that only delays and cuts, as TCP does.
         var mischief = 0
         /// Whether the clock of the server's machine is set now and then, by up to a day.
         var setsClock = false
