@@ -269,7 +269,7 @@ extension RealClusterTests {
             await nats.stop()
         }
 
-        @Test("ST-13 ST-16 I13 watchers on all nodes are notified who comes and goes on any, also when a node is killed")
+        @Test("ST-13 ST-16 I13 watchers on all nodes are notified of who comes and goes on any, also when a node is killed")
         func watchers() async throws {
             let nats = try await NATSServer.start()
             let nodes = try await NodeProcesses.start(3, on: .shared, nats)

@@ -122,7 +122,7 @@ enum Ledger {
             let listed = outcome(of: .listMembers, in: kind, role, relation, state)
             return state == .deleted ? .refused(.notFound) : listed
         case .purgeRemoved, .undeleteRemoved:
-            // Messages deleted by another user are decided by those who may delete anybody's (SB-59).
+            // Users who may delete anybody's messages decide about messages deleted by another user (SB-59).
             let own = outcome(of: right == .purgeRemoved ? .deleteOwn : .editOwn, in: kind, role, relation, state)
             guard own == .allowed else { return own }
             let others = outcome(of: .deleteOthers, in: kind, role, relation, state)

@@ -345,7 +345,7 @@ public struct MessageRun: Sendable {
         case 22...24 where undeletes:
             return try await attempt(&self, UndeleteMessage(channel: channel, message: id)) { recount, answer in
                 let mentionees = recount.undeleted(id, in: channel)
-                // A user who sees nothing of it isn't sent whom it no longer mentions.
+                // A user who sees nothing of it isn't told whom it no longer mentions.
                 return recount.holds(answer, for: caller, naming: answer.isDeletedForMe ? nil : mentionees)
             }
         default:

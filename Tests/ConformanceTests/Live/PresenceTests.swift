@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test("SB-63 D-38 X-31 only watchers are notified who comes online with their first connection and goes with their last")
+    @Test("SB-63 D-38 X-31 only watchers are notified of users who come online with their first connection and go with their last")
     func comingAndGoing() async throws {
         let server = try await TestServer()
         let (ann, cid) = (try await server.socket("ann"), try await server.socket("cid"))
@@ -47,7 +47,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("ST-05 D-23 a user who begins to watch while members come and go is sent what the answer lacks")
+    @Test("ST-05 D-23 a user who begins to watch while members come and go is sent the changes that the answer lacks")
     func whileComing() async throws {
         let server = try await TestServer()
         let ann = try await server.socket("ann")

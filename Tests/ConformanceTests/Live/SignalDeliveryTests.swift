@@ -106,7 +106,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("ST-10 ST-13 ST-16 watchers are notified who starts and who stops, by a call or by disconnecting; others aren't")
+    @Test("ST-10 ST-13 ST-16 watchers are notified of who starts and who stops, by a call or by disconnecting; others aren't")
     func watching() async throws {
         let server = try await TestServer()
         let (ann, bob, cid) = (try await server.socket("ann"), try await server.socket("bob"), try await server.socket("cid"))

@@ -447,7 +447,7 @@ extension AudienceTests {
                 "SB-02 stopping without typing goes to nobody", in: type,
                 .by("bob/1", StopTyping(channel: "room")), []),
             HeardOperation(
-                "SB-02 an invited user isn't sent typing, and may not type", in: type,
+                "SB-02 an invited user isn't notified of typing, and may not type", in: type,
                 .by("ida/1", StartTyping(channel: "room")), [], isRefused: true),
         ]
     }

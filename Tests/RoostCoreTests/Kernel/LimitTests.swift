@@ -158,7 +158,7 @@ struct LimitTests {
         #expect([over?.code, over?.limit, unchanged, fitting] as [AnyHashable?] == expected)
     }
 
-    @Test("AM-01 a channel has room for exactly its type's most members")
+    @Test("AM-01 a channel has room for its type's maximum of members, and no more")
     func membersPerChannel() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")

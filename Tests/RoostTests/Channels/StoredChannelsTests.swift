@@ -227,7 +227,7 @@ struct StoredChannelsTests {
         #expect(list.items.map(\.id) == ["c1"] && list.hasMore)
     }
 
-    @Test("A query outside its limits makes a list that reports so")
+    @Test("A query outside its limits makes a list that says so")
     func refused() {
         var query = ChannelQuery()
         query.nameContains = ""

@@ -80,7 +80,7 @@ struct ConnectionStatusTests {
         #expect(overloaded == WaitingReason(.server, "the server accepts no connection: Too many connections."))
     }
 
-    @Test("A client whose server's name is unknown reports so, in the words for the result of the system's resolver")
+    @Test("A client whose server's name is unknown says so, in words for the resolver's result")
     func unknownHost() async throws {
         let reason = await reason(of: try chat("http://no-such-host.invalid"))
         #expect(reason?.cause == .network)

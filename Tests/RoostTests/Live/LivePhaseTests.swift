@@ -221,14 +221,14 @@ struct LivePhaseTests {
         early.cancel()
         await #expect(throws: CancellationError.self) { try await early.value }
         let late = Task { try await list.loaded() }
-        // The chat was never connected: the list reports so, and continues to wait.
+        // The chat was never connected: the list says so, and continues to wait.
         try await until { list.phase != .loading }
         #expect(list.phase.error?.code == .notConnected)
         late.cancel()
         await #expect(throws: CancellationError.self) { try await late.value }
     }
 
-    @Test("If this device's files can't be opened, live objects and the connection report so, and continue once they can")
+    @Test("If this device's files can't be opened, live objects and the connection say so, and continue once they can")
     func files() async throws {
         let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: directory) }

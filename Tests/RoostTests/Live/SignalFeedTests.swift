@@ -30,7 +30,7 @@ struct SignalFeedTests {
         return .signal(Signal(kind: .presenceChanged, channel: "general", presence: change))
     }
 
-    @Test("SB-63 only followers of typing are notified who has written, so messages drop no other notices")
+    @Test("SB-63 only followers of typing are notified of who has written, so messages drop no other notices")
     func wrote() async throws {
         let (presence, typing) = (follow(.presenceChanged), follow(.typingChanged))
         feed.send(self.presence(1))

@@ -209,7 +209,7 @@ struct MessageListTests {
     }
 
     @Test(
-        "AM-45 Messages marked as unread on the screen stay so if nothing was unread before, if the user's own message is the newest, and when later ones arrive, until the screen is opened again",
+        "AM-45 Messages marked as unread on the screen stay so with nothing unread before, below an own message, and as others arrive, until it is reopened",
         arguments: [false, true])
     func unreadAfterReading(isOwnNewest: Bool) async throws {
         let clock = ManualClock()
@@ -404,7 +404,7 @@ struct MessageListTests {
     }
 
     @Test(
-        "Before the first connection a list knows nothing, and reports so; the user's pending messages are shown",
+        "Before the first connection a list knows nothing, and says so; the user's pending messages are shown",
         arguments: [.newest, .firstUnread, .time(Timestamp(milliseconds: 0)), .message(MessageID(rawValue: 1))] as [MessageAnchor])
     func beforeFirstConnection(anchor: MessageAnchor) async throws {
         let configuration = Chat.Configuration(

@@ -32,7 +32,7 @@ struct MessageWindowTests {
     }
 
     @Test(
-        "AM-30 R08 I6 Read on from any earlier state, a window is a current, bounded part of the channel without a hole, wherever it is; a difference leads from each to the next",
+        "AM-30 R08 I6 Read on from any earlier state, a window anywhere is a current, bounded part without a hole; a difference leads from each to the next",
         arguments: 0..<8 as Range<UInt64>)
     func random(seed: UInt64) async throws {
         let store = try store()

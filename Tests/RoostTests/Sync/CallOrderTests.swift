@@ -132,7 +132,7 @@ struct CallOrderTests {
         await chat.disconnect()
     }
 
-    @MainActor @Test("if this device's files can't be opened, a list of messages doesn't hold up other calls: they report so")
+    @MainActor @Test("if this device's files can't be opened, a list of messages doesn't hold up other calls: they say so")
     func filesAway() async throws {
         let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: directory) }

@@ -128,7 +128,7 @@ struct OutboxWaitTests {
         #expect(client.calls.values.sorted() == ["channel.unhide"])
     }
 
-    @Test("SB-26 SB-60 concealing overtakes only messages: not a later edit, nor does showing overtake hiding")
+    @Test("SB-26 SB-60 concealing overtakes only messages, not an edit queued after them, nor does showing overtake hiding")
     func concealingInOrder() async throws {
         var client = try await client()
         let hide = OutboxOperation.hide(HideChannel(channel: Self.channel, hidePreviousMessages: true))

@@ -49,7 +49,7 @@ struct SharedOutboxTests {
         #expect(Set(keys).count == 2 && second.keys["message.purge"] == Array(keys.suffix(1)))
     }
 
-    @Test("R08 I4 an operation that one of them sends isn't changed or taken back by the other, which reports so")
+    @Test("R08 I4 an operation that one of them sends isn't changed or taken back by the other, which says so")
     func underWay() async throws {
         let message = SendMessage(channel: Self.channel, clientId: "c1", text: "hi")
         let edit = EditMessage(channel: Self.channel, message: MessageID(rawValue: 0), text: "changed")

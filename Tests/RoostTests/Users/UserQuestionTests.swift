@@ -144,7 +144,7 @@ struct UserQuestionTests {
     }
 
     @Test(
-        "SB-61 ST-01 a user who opens a channel of many members, or one they aren't in, sees new names from before; however many are opened, all are requested every ten seconds at most"
+        "SB-61 ST-01 opening a channel of many members, or as a non-member, shows names changed earlier; however many open, all are requested every 10 s at most"
     )
     func watching() async throws {
         var client = try await connected()

@@ -25,7 +25,7 @@ struct SignalFrameTests {
         #expect(ten.form(for: "ann").bytes == SignalFrame(signal(others, hasMore: false)).bytes)
     }
 
-    @Test("§4 SB-02 the eleventh of eleven typing users isn't sent that there are more, which would be themselves")
+    @Test("§4 SB-02 the eleventh of eleven typing users isn't notified of more, which would be themselves")
     func eleventh() {
         var board = SignalBoard()
         let users = (1...11).map { UserID("u\($0)") }

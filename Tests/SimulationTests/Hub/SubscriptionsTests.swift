@@ -463,7 +463,7 @@ struct SubscriptionsTests {
             Self.reached(subscriptions.deliver([.signal(Self.signal(), .channel("general", Self.everybody))])) == ["a", "o", "w"])
     }
 
-    @Test("§4 SB-02 no user is sent that they type themselves, on any of their connections; the others are")
+    @Test("§4 SB-02 no user is notified of their own typing, on any of their connections; the others are")
     func ownTyping() {
         var subscriptions = audience()
         _ = subscriptions.connect("e", "bob", UserStreams(user: 0, channels: ["general": 1]))

@@ -153,7 +153,7 @@ import Testing
         #expect(found == change, sourceLocation: sourceLocation)
     }
 
-    @Test("ST-13 X-32 watchers are sent who started and who stopped, with the count, also of those who did both")
+    @Test("ST-13 X-32 watchers are notified of who started and who stopped, with the count, also of those who did both")
     func watchers() {
         var board = SignalBoard()
         board.watchingChanged(of: "ann", in: "general")
