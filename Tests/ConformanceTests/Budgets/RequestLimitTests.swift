@@ -18,7 +18,7 @@ import Testing
         return (head.joined(separator: "\r\n") + "\r\n\r\n", body + space)
     }
 
-    @Test("I21 I18 a request beyond a user's limit of those in progress is refused, logged and counted, until one of them has ended")
+    @Test("I21 I18 a request beyond a user's limit in progress is refused, logged and counted, until one of them has ended")
     func requestsOfUser() async throws {
         let server = try await WatchedServer.start(arguments: ["--requests-per-user", "3"])
         let token = try await server.token("ann")

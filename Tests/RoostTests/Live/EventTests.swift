@@ -50,7 +50,7 @@ struct EventTests {
             ])
     }
 
-    @Test("ST-07 whether the device watches the channel is reported as the server says; if that is unreadable, the rest still counts")
+    @Test("ST-07 whether the device watches the channel is reported as sent; if that is unreadable, the rest still counts")
     func watching() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()

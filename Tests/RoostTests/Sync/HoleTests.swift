@@ -111,7 +111,7 @@ struct HoleTests {
     }
 
     @Test(
-        "I5 it is a right returning to the user's own role that counts; after a restart the right is requested", arguments: [false, true])
+        "I5 a right that returns to the user's own role counts; after a restart it is requested", arguments: [false, true])
     func ofOwnRole(isRestarted: Bool) async throws {
         let own = membership(readSeq: 1, readCount: 0, role: .operator)
         var client = try await Harness()

@@ -144,7 +144,7 @@ struct UserQuestionTests {
     }
 
     @Test(
-        "SB-61 ST-01 opening a channel of many members, or as a non-member, shows names changed earlier; however many open, all are requested every 10 s at most"
+        "SB-61 ST-01 opening a channel of many members, or as a non-member, shows earlier renames; however many open, all are requested at most every 10 s"
     )
     func watching() async throws {
         var client = try await connected()
