@@ -29,7 +29,7 @@ struct LaggingLoopTests {
         for _ in 0..<31 { hub.deliver([.reply(socket, answer)]) }
         #expect(hub.waitForLoops(atMost: .zero))
         hub.deliver([.reply(socket, answer)])
-        // The other loop has delivered everything; the wait times out.
+        // The other loop has nothing to deliver; the wait times out.
         #expect(!hub.waitForLoops(atMost: .milliseconds(10)))
         isFree.signal()
         #expect(hub.waitForLoops(atMost: .seconds(60)))

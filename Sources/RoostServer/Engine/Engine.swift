@@ -26,6 +26,8 @@ final class Engine: Sendable {
         var batchSizeMax = 512
         /// How long an operation waits for another transaction's lock before it is refused.
         var lockPatience = Duration.seconds(10)
+        /// When lanes hold back operations that tolerate a delay.
+        var hold = Hold.Configuration()
         /// Whether there is a receiver of pushes.
         var handsOffPushes = false
 
@@ -81,7 +83,7 @@ final class Engine: Sendable {
         let lanes = (0..<max(1, database.laneCount)).map { _ in
             WorkQueue(
                 sizeMax: configuration.queueSizeMax / max(1, database.laneCount), batchSizeMax: configuration.batchSizeMax,
-                hold: .init())
+                hold: configuration.hold)
         }
         self.lanes = lanes
         reads = WorkQueue(sizeMax: configuration.queueSizeMax, batchSizeMax: 16)
@@ -123,6 +125,9 @@ final class Engine: Sendable {
 
     /// The numbers of queued operations: writing ones, over all lanes, and read-only ones.
     var queueLengths: (writes: Int, reads: Int) { (lanes.reduce(0) { $0 + $1.length }, reads.length) }
+
+    /// Whether a lane holds operations back at the moment.
+    var isHolding: Bool { lanes.contains { $0.isHolding } }
 
     /// Every transaction learns whose access other nodes have ended. An idle server checks for that regularly.
     private func watchAccess() {

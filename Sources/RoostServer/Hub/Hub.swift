@@ -7,8 +7,8 @@ import Synchronization
 
 /// Delivers committed events to the sockets of their audience, and replies to their callers.
 ///
-/// It has one shard for each event loop. A batch is encoded once, on the engine's thread, and handed to each loop in the order of the
-/// commits, so every socket sees every stream in order. The hub stores nothing: offline clients catch up by `changes`.
+/// It has one shard for each event loop. A batch is encoded once, on the engine's thread, and handed to the loops that may have receivers, in
+/// the order of the commits, so every socket sees every stream in order. The hub stores nothing: offline clients catch up by `changes`.
 final class Hub: Delivery {
     let board = PresenceBoard()
     /// An event loop for scheduled work.
@@ -20,7 +20,7 @@ final class Hub: Delivery {
     private let backlogs: [Backlog]
     /// For each loop, the streams that its sockets are receivers of.
     private let interests: [StreamInterest]
-    /// The bytes of deliveries that not all loops have finished.
+    /// The bytes of deliveries that not all of their loops have finished.
     private let undelivered = ByteLedger(sizeBytesMax: 32 << 20)
     /// Held while a delivery is handed to the loops; none begins it before all have it.
     private let handing = Mutex(())

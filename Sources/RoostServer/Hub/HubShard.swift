@@ -4,7 +4,8 @@ import RoostCore
 
 /// Drives the ``Subscriptions`` of one event loop: their actions become writes to the loop's sockets and changes of the presence board.
 ///
-/// Used only on that loop, so a delivery takes no lock and no hop.
+/// Used only on that loop, so an event reaches a socket without a lock or a hop. Only a stream's first receiver, and the end of its last one, take
+/// the lock of the loop's ``StreamInterest``.
 final class HubShard {
     /// The shard's index in the hub.
     private let number: Int

@@ -8,9 +8,15 @@ import Testing
 /// On a busy server a mark, which no user waits for, shares a commit with the next operation.
 @Suite("Operations that tolerate a delay", .timeLimit(.minutes(1)))
 struct HeldOperationTests {
-    private let never = WorkQueue.Hold(durationMax: .seconds(3600), countMax: 4, idleAfter: .seconds(3600))
+    private static let long = Hold.Configuration(durationMax: .seconds(3600), countMax: 4, idleAfter: .seconds(3600))
 
-    private func makeQueue(_ hold: WorkQueue.Hold) -> WorkQueue { WorkQueue(sizeMax: 100, batchSizeMax: 100, hold: hold) }
+    /// Makes a queue whose lane has just run an operation that doesn't tolerate a delay.
+    private func makeQueue(_ hold: Hold.Configuration = Self.long) throws -> WorkQueue {
+        let queue = WorkQueue(sizeMax: 100, batchSizeMax: 100, hold: hold)
+        try append("eve", toleratesDelay: false, to: queue)
+        #expect(users(queue.next()) == ["eve"])
+        return queue
+    }
 
     private func append(_ user: UserID, toleratesDelay: Bool = true, to queue: WorkQueue) throws {
         try queue.append(
@@ -30,7 +36,7 @@ struct HeldOperationTests {
 
     @Test("Marks are held back until another operation arrives, and keep their place before it")
     func released() throws {
-        let queue = makeQueue(never)
+        let queue = try makeQueue()
         for user: UserID in ["ann", "bob"] { try append(user, to: queue) }
         whileHolding(queue) { try append("cat", toleratesDelay: false, to: queue) }
         #expect(users(queue.next()) == ["ann", "bob", "cat"])
@@ -42,7 +48,7 @@ struct HeldOperationTests {
 
     @Test("Nothing is held back beside an operation that doesn't tolerate it")
     func urgent() throws {
-        let queue = makeQueue(never)
+        let queue = try makeQueue()
         try append("ann", to: queue)
         try append("bob", toleratesDelay: false, to: queue)
         #expect(users(queue.next()) == ["ann", "bob"])
@@ -50,7 +56,7 @@ struct HeldOperationTests {
 
     @Test("Enough marks for a batch are no longer held back")
     func enough() throws {
-        let queue = makeQueue(never)
+        let queue = try makeQueue()
         for user: UserID in ["ann", "bob", "cat"] { try append(user, to: queue) }
         whileHolding(queue) { try append("dan", to: queue) }
         #expect(users(queue.next()) == ["ann", "bob", "cat", "dan"])
@@ -58,25 +64,50 @@ struct HeldOperationTests {
 
     @Test("A mark is held back for a few milliseconds at most")
     func duration() throws {
-        var hold = never
+        var hold = Self.long
         hold.durationMax = .milliseconds(1)
-        let queue = makeQueue(hold)
+        let queue = try makeQueue(hold)
         try append("ann", to: queue)
         #expect(users(queue.next()) == ["ann"])
     }
 
-    @Test("A lane that had nothing to do runs a mark at once, and a busy one 4 milliseconds after it was queued")
+    private static let millisecond: UInt64 = 1_000_000
+
+    private func job(at time: UInt64, toleratesDelay: Bool = true) -> Job {
+        let job = Job(caller: .server, toleratesDelay: toleratesDelay, run: { _ in [] }, destination: .waiting { _ in })
+        job.queuedAt = time
+        return job
+    }
+
+    /// Returns how long a mark is held back that was queued some milliseconds after the lane had asked for work.
+    ///
+    /// - Parameter waits: How often the lane asks again before that, 20 milliseconds apart.
+    private func rest(after milliseconds: Int64, waits: Int = 0, last batch: [Job]) -> Duration? {
+        var hold = Hold(Hold.Configuration())
+        for job in batch { hold.appended(job, isFirst: true) }
+        hold.took(batch)
+        let begun = 1000 * Self.millisecond
+        for wait in 0...waits { hold.waits(at: begun + UInt64(wait) * 20 * Self.millisecond) }
+        let time = UInt64(Int64(begun) + milliseconds * Int64(Self.millisecond))
+        hold.appended(job(at: time), isFirst: true)
+        return hold.rest(of: 1, at: max(time, begun))
+    }
+
+    @Test("A lane that had nothing to do for 20 ms runs a mark at once, however often it looked; a busy one after 4 ms")
     func idle() {
-        let hold = WorkQueue.Hold()
-        let millisecond: UInt64 = 1_000_000
-        let begun = 1000 * millisecond
-        // While the last batch ran, just after it, and after a pause.
-        #expect(hold.rest(of: begun - millisecond, since: begun, at: begun) == .milliseconds(3))
-        #expect(hold.rest(of: begun + 19 * millisecond, since: begun, at: begun + 19 * millisecond) == .milliseconds(4))
-        #expect(hold.rest(of: begun + 20 * millisecond, since: begun, at: begun + 20 * millisecond) == nil)
-        // It has waited long enough.
-        #expect(hold.rest(of: begun - 4 * millisecond, since: begun, at: begun) == nil)
-        #expect(hold.rest(of: 0, since: .max, at: begun) == nil)
+        let sent = [job(at: 1, toleratesDelay: false)]
+        #expect(rest(after: -1, last: sent) == .milliseconds(3))
+        #expect(rest(after: -4, last: sent) == nil)
+        #expect(rest(after: 19, last: sent) == .milliseconds(4))
+        #expect(rest(after: 20, last: sent) == nil)
+        #expect(rest(after: 61, waits: 3, last: sent) == nil)
+    }
+
+    @Test("After a batch of a single mark the next one is run at once: its caller may be the only one")
+    func alone() {
+        #expect(rest(after: 1, last: [job(at: 1)]) == nil)
+        #expect(rest(after: 1, last: [job(at: 1), job(at: 1)]) == .milliseconds(4))
+        #expect(Hold(Hold.Configuration()).rest(of: 1, at: 0) == nil)
     }
 
     @Test("A queue without a hold gives marks at once")
@@ -88,7 +119,7 @@ struct HeldOperationTests {
 
     @Test("A closed queue holds nothing back")
     func closed() throws {
-        let queue = makeQueue(never)
+        let queue = try makeQueue()
         try append("ann", to: queue)
         whileHolding(queue) { queue.close() }
         #expect(users(queue.next()) == ["ann"])

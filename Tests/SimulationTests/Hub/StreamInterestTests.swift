@@ -36,6 +36,7 @@ struct StreamInterestTests {
         let interest = StreamInterest()
         var subscriptions = Subscriptions<Int>()
         subscriptions.interest = interest
+        subscriptions.receivedMax = 3
         let users: [UserID] = ["ann", "bob", "cid"]
         let channels: [ChannelID] = ["a", "b", "c", "d"]
         var connections: [Int: UserID] = [:]
@@ -44,7 +45,10 @@ struct StreamInterestTests {
             let channel = random.pick(channels)
             let own = connections.filter { $0.value == user }.keys.sorted()
             let connection = own.isEmpty ? nil : random.pick(own)
-            switch random.number(0...7) {
+            let readers = random.once(in: 2) ? Readers(others: .user) : Readers(members: .nobody, others: .nobody)
+            var frames = EventFrames.Frames()
+            frames.newestSeq = Seq(number)
+            switch random.number(0...10) {
             case 0:
                 subscriptions.add(number, as: Self.id(number))
                 let streams = UserStreams(user: 0, channels: random.once(in: 2) ? [channel: 1] : [:])
@@ -59,11 +63,19 @@ struct StreamInterestTests {
             case 4: subscriptions.deliver(.change(.destroyed(channel))) { _ in }
             case 5: if let connection { subscriptions.deliver(.watches(Self.id(connection), user, channel)) { _ in } }
             case 6: if let connection { subscriptions.deliver(.attachWatcher(Self.id(connection), channel)) { _ in } }
+            case 7: subscriptions.deliver(.send(.channel(channel, readers), frames)) { _ in }
+            case 8:
+                guard let connection else { continue }
+                subscriptions.deliver(.catchUp(.watcher(Self.id(connection)), channel, readers, frames)) { _ in }
+            case 9:
+                guard let connection else { continue }
+                subscriptions.deliver(.change(.reading(Self.id(connection), channel, since: 1, at: Seq(number)))) { _ in }
             default:
                 guard let connection else { continue }
                 subscriptions.deliver(.change(.stoppedWatching(Self.id(connection), user, channel))) { _ in }
             }
-            let expected = Set(connections.values).count + subscriptions.channels.count + subscriptions.unattached.count
+            let present = Set(subscriptions.subscribers.values.map(\.user))
+            let expected = present.count + subscriptions.channels.count + subscriptions.unattached.count
             #expect(interest.streamCount == expected)
         }
         for connection in connections.keys { subscriptions.remove(Self.id(connection)) { _ in } }

@@ -38,12 +38,10 @@ struct SubscriptionsTests {
             return actions
         }
 
-        /// Whether nothing is counted of any stream.
-        var isWithoutInterest: Bool { interest.streamCount == 0 }
-
         mutating func remove(_ socket: String) -> [Action] {
             var actions: [Action] = []
             value.remove(SubscriptionsTests.id(socket)) { actions.append($0) }
+            #expect(!value.subscribers.isEmpty || interest.streamCount == 0, "a stream counts without receivers")
             return actions
         }
     }
