@@ -91,7 +91,7 @@ struct StorageExamination {
         }
         // A file from before the checksums is converted; any other number would turn them off.
         guard header.hasChecksums || (header.reservedBytes == 0 && header.applicationID == 0) else {
-            throw DamagedFiles("\(files.database) is damaged: its header has no checksums any more.", canBeAccepted: false)
+            throw DamagedFiles("\(files.database) is damaged: its header no longer has checksums.", canBeAccepted: false)
         }
     }
 

@@ -65,7 +65,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("I3 a node unsubscribes from streams that no socket needs any more")
+        @Test("I3 a node unsubscribes from streams that no socket needs any longer")
         func unsubscribes() async throws {
             try await TestCluster.run(2) { cluster in
                 for number in 1...5 {

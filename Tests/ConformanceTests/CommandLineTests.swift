@@ -29,7 +29,7 @@ import Testing
                     "you are owner", "unread 0",
                 ],
                 ["bob is a member now", "cat is a member now"],
-                ["bob has the role now"], ["cat isn't a member any more", "dan isn't a member"],
+                ["bob has the role now"], ["cat is no longer a member", "dan isn't a member"],
             ])
         // The refusal of a single user is printed to standard error, like that of the whole call; JSON has it in its place.
         let refused = try await CommandRun.roost("members add team cat zed --as ann", on: server)
@@ -82,7 +82,7 @@ import Testing
         #expect(
             channels == [
                 "channel type members unread last message name state", "talk conversation 2 0 - - distinct",
-                "team community 1 0 - The Team frozen, silenced for ever",
+                "team community 1 0 - The Team frozen, silenced forever",
             ])
         let members = try await CommandRun.roost("members list team --as ann", on: server).lines
         #expect(members.first == "user role online since name state" && members.last?.hasSuffix(" -") == true)
@@ -177,7 +177,7 @@ import Testing
         #expect(
             runs.map { "\($0.status) \($0.errors.split(separator: "\n").first ?? "")" } == [
                 "0 ", "0 ", "0 ", "1 ", "1 Error: Only operators send in this channel. (send_not_allowed)",
-                "1 Error: seconds must be 1 or more, or -1 for ever. (invalid_argument)",
+                "1 Error: seconds must be 1 or more, or -1 (forever). (invalid_argument)",
                 "1 Error: The token is not valid. (unauthenticated)",
                 "64 Error: There is no operation channels.gett. Did you mean channel.get? roost call --list shows all of them.",
                 "64 Error: channel.get has no field chanel. Did you mean channel? It has: channel.",
@@ -233,7 +233,7 @@ import Testing
             "members invite \(id) bob --welcome Come_in! --as ann", "members invite \(id) bob --as ann",
             "members withdraw \(id) bob --as ann", "members withdraw \(id) bob --as ann",
         ] { lines.append(try await CommandRun.roost(words, on: server, token: token).lines) }
-        #expect(lines == [["bob is invited"], ["bob is invited already"], ["bob isn't invited any more"], ["bob isn't invited"]])
+        #expect(lines == [["bob is invited"], ["bob is invited already"], ["bob is no longer invited"], ["bob isn't invited"]])
         try await server.stop()
     }
 
@@ -250,7 +250,7 @@ import Testing
             said == [
                 "bob: hi", "you are in #den: group, 2 members", "bob: /go", "#den is hidden from your list until you type /unhide",
                 "Your hidden channels:", "> #den", "#den is in your list again",
-                "you aren't a member of #den any more; /list shows your channels, /join ID opens one",
+                "you are no longer a member of #den; /list shows your channels, /join ID opens one",
             ])
         #expect([run.status, run.errors.contains("Error") ? 1 : 0] == [0, 0])
         try await server.stop()

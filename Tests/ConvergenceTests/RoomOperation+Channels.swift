@@ -75,11 +75,11 @@ extension RoomOperation {
         RoomOperation("of a channel", as: "ann", UnfreezeChannel(channel: "cold")),
         RoomOperation("of one that isn't", as: "ann", UnfreezeChannel(channel: "general")),
         RoomOperation("for a time", as: "ann", SilenceChannel(channel: "general", seconds: 3600)),
-        RoomOperation("for ever", as: "bob", SilenceChannel(channel: "team")),
+        RoomOperation("forever", as: "bob", SilenceChannel(channel: "team")),
         RoomOperation("of a silence", as: "ann", UnsilenceChannel(channel: "cold")),
         RoomOperation("of none", as: "ann", UnsilenceChannel(channel: "general")),
         RoomOperation("for a time", as: "ann", SetRateLimit(channel: "general", messages: 1, windowSeconds: 1, seconds: 3600)),
-        RoomOperation("for ever", as: "ann", SetRateLimit(channel: "cold", messages: 1, windowSeconds: 1)),
+        RoomOperation("forever", as: "ann", SetRateLimit(channel: "cold", messages: 1, windowSeconds: 1)),
         RoomOperation("of a rate limit", as: "ann", RemoveRateLimit(channel: "cold")),
         RoomOperation("of none", as: "ann", RemoveRateLimit(channel: "general")),
 
@@ -101,7 +101,7 @@ extension RoomOperation {
         RoomOperation("of an archived one", as: "cid", UnhideChannel(channel: "other")),
         RoomOperation("of a visible one", as: "bob", UnhideChannel(channel: "general")),
         RoomOperation("for a time", as: "bob", MuteNotifications(channel: "general", seconds: 3600)),
-        RoomOperation("of a hidden one, for ever", as: "bob", MuteNotifications(channel: "other")),
+        RoomOperation("of a hidden one, forever", as: "bob", MuteNotifications(channel: "other")),
         RoomOperation("of a muted one", as: "cid", UnmuteNotifications(channel: "general")),
         RoomOperation("of another", as: "bob", UnmuteNotifications(channel: "general")),
 

@@ -106,7 +106,7 @@ extension RoomOperation {
         RoomOperation("message.edit", "that mentions others", as: "ann") {
             EditMessage(channel: "general", message: $0[0].messageId, mentionees: [.users(["dan"]), .channel])
         },
-        RoomOperation("message.edit", "that mentions nobody any more", as: "ann") {
+        RoomOperation("message.edit", "that no longer mentions anybody", as: "ann") {
             EditMessage(channel: "general", message: $0[1].messageId, mentionees: [])
         },
         RoomOperation("message.delete", "of one that mentions", as: "ann") {

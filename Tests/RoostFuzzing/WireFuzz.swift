@@ -35,13 +35,13 @@ struct WireFuzz: Sendable {
         for _ in 0..<5 {
             if let connection = try? await RawConnection.connect(port: server.port) { return connection }
         }
-        throw FuzzFinding("the server takes no connection any more", [])
+        throw FuzzFinding("the server no longer accepts connections", [])
     }
 
     /// Whether the server still answers.
     func checkAlive() async throws {
         guard try await server.request("GET", "/livez").status == 200 else {
-            throw FuzzFinding("the server doesn't answer any more", [])
+            throw FuzzFinding("the server no longer answers", [])
         }
     }
 

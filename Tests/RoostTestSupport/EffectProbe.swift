@@ -22,7 +22,7 @@ package final class EffectProbe: Sendable {
     /// The next attempts of an effect fail.
     package func fail(_ key: String, times: Int) { failures.withLock { $0[key] = times } }
 
-    /// The next attempt of an effect waits for ever.
+    /// The next attempt of an effect waits forever.
     package func hang(_ key: String) { hanging.withLock { _ = $0.insert(key) } }
 
     package var settings: EffectSettings {

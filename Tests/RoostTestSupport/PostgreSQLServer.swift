@@ -253,7 +253,7 @@ extension PostgreSQLServer {
 
     /// Runs a program to its end and answers its output, which goes to a file.
     ///
-    /// Foundation's `Process` waits for every process that a program has started, and so would wait for a server for ever.
+    /// Foundation's `Process` waits for every process that a program has started, and so would wait for a server forever.
     private static func launch(_ command: [String]) throws -> String {
         let file = FileManager.default.temporaryDirectory.appending(path: "roost-output-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: file) }

@@ -20,8 +20,8 @@ struct CancelledCallTests {
     /// Makes a call and cancels it at a moment.
     ///
     /// - Parameters:
-    ///   - isAway: Whether there is no server. In that case a call may wait for ever, and throw more errors.
-    ///   - patience: After this many turns of the main actor without a step, a call without a server is taken to wait for ever.
+    ///   - isAway: Whether there is no server. In that case a call may wait forever, and throw more errors.
+    ///   - patience: After this many turns of the main actor without a step, a call without a server is taken to wait forever.
     /// - Returns: How many steps had begun by then; nil if the call ended before.
     private func cancel(_ call: CancelledCalls.Call, at moment: Moment, isAway: Bool, patience: Int = 1000) async throws -> Int? {
         let steps = StepExecutor()

@@ -325,7 +325,7 @@ extension Limits {
     /// Throws unless a duration is more than 0 seconds, or −1 for no end (D-07).
     static func check(seconds: Int?, field: String) throws(RoostError) {
         guard let seconds, seconds != -1 else { return }
-        guard seconds >= 1 else { throw .invalidArgument(field, "must be 1 or more, or -1 for ever") }
+        guard seconds >= 1 else { throw .invalidArgument(field, "must be 1 or more, or -1 (forever)") }
         guard seconds <= durationSeconds else { throw .limitExceeded(field, limit: durationSeconds, unit: "seconds") }
     }
 

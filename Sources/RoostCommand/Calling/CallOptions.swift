@@ -118,7 +118,7 @@ extension RoostError {
 
     /// The error as one line: the server's message, its code, and when it ends, if it does.
     var summaryLine: String {
-        let end = until.map { $0 == .forever ? ", for ever" : ", until \(MessageTime.moment(of: $0.date))" } ?? ""
+        let end = until.map { $0 == .forever ? ", forever" : ", until \(MessageTime.moment(of: $0.date))" } ?? ""
         return "\(message.safe()) (\(code.rawValue)\(end))"
     }
 

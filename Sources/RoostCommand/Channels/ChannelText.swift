@@ -60,7 +60,7 @@ enum ChannelText {
     }
 
     private static func end(_ until: Timestamp?) -> String {
-        guard let until, until != .forever else { return "for ever" }
+        guard let until, until != .forever else { return "forever" }
         return "until \(MessageTime.moment(of: until.date))"
     }
 

@@ -63,7 +63,7 @@ extension Room {
     }
 
     /// The text for a former member.
-    var absence: String { "you aren't a member of #\(name) any more; /list shows your channels, /join ID opens one" }
+    var absence: String { "you are no longer a member of #\(name); /list shows your channels, /join ID opens one" }
 
     private var name: String { channel.id.rawValue.safe() }
 

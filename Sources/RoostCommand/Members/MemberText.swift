@@ -21,7 +21,7 @@ enum MemberText {
 
     private static func states(of entry: MemberEntry) -> [String] {
         [("muted", entry.mutedUntil), ("banned", entry.bannedUntil)].compactMap { word, until in
-            until.map { $0 == .forever ? "\(word) for ever" : "\(word) until \(MessageTime.moment(of: $0.date))" }
+            until.map { $0 == .forever ? "\(word) forever" : "\(word) until \(MessageTime.moment(of: $0.date))" }
         }
     }
 
@@ -37,10 +37,10 @@ enum MemberText {
     private static func text(of result: MemberResult) -> String {
         switch result.outcome {
         case .added: "is a member now"
-        case .removed: "isn't a member any more"
+        case .removed: "is no longer a member"
         case .changed: "has the role now"
         case .invited: "is invited"
-        case .withdrawn: "isn't invited any more"
+        case .withdrawn: "is no longer invited"
         case .alreadyMember: "is a member already"
         case .alreadyInvited: "is invited already"
         case .unchanged: "has the role already"

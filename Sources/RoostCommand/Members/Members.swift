@@ -93,6 +93,6 @@ struct Members: AsyncParsableCommand {
 
         @OptionGroup var target: ChannelTarget
         var call: LeaveChannel { LeaveChannel(channel: target.channel) }
-        func lines(of answer: Done) -> [String] { ["You aren't a member of \(target.name) any more."] }
+        func lines(of answer: Done) -> [String] { ["You are no longer a member of \(target.name)."] }
     }
 }

@@ -114,7 +114,7 @@ private struct LimitsInWords {
         }
         let alternatives: [JSONValue] = if case .array(let all)? = schema["anyOf"] { all } else { [] }
         for case .object(let alternative) in alternatives { parts += Self.parts(of: alternative) }
-        if case .integer(let constant)? = schema["const"] { parts.append(constant == -1 ? "-1 for ever" : "\(constant)") }
+        if case .integer(let constant)? = schema["const"] { parts.append(constant == -1 ? "-1 (forever)" : "\(constant)") }
         if let range = range(integer(schema["minimum"]), integer(schema["maximum"]), of: "") { parts.append(range) }
         if let range = range(integer(schema["minLength"]), integer(schema["maxLength"]), of: " characters") { parts.append(range) }
         if let range = range(integer(schema["minItems"]), integer(schema["maxItems"]), of: " values") { parts.append(range) }

@@ -91,11 +91,11 @@ import Testing
         proxy.setMode(.pass)
         // A typed line doesn't wait for the next attempt. Its own call is too early, before there is a connection.
         ann.type("/who\r")
-        try await ann.wait(for: "#team · you aren't a member any more")
+        try await ann.wait(for: "#team · you are no longer a member")
         try await ann.wait(for: "● online")
         ann.type("/who\rx")
         try await ann.wait("the words") { lines in
-            lines.last == "> x" && lines.contains { $0.contains("you aren't a member of #team any more; /list shows") }
+            lines.last == "> x" && lines.contains { $0.contains("you are no longer a member of #team; /list shows") }
         }
         #expect(!ann.lines.contains { $0.contains("not_member") || $0.contains("invite_required") })
         ann.type("\u{03}")
@@ -121,7 +121,7 @@ import Testing
         let ann = try TerminalScreen.chat(of: "ann", on: second, width: 80, variables: variables)
         try await ann.wait("the new channel, and no word of the old one") { lines in
             lines.contains { $0.contains("#team · 1 member") } && lines.contains { $0.contains("the channel was new") }
-                && !lines.contains { $0.contains("any more") }
+                && !lines.contains { $0.contains("no longer") }
         }
         ann.type("/quit\r")
         try await ann.end()

@@ -149,7 +149,7 @@ struct ChannelLimitsTests {
         #expect(codes == [.invalidArgument, nil, .invalidArgument, .invalidArgument, nil])
     }
 
-    @Test("D-07 AM-07 AM-08 a duration is 1 second to a hundred years, −1 for ever")
+    @Test("D-07 AM-07 AM-08 a duration is 1 second to a hundred years, −1 forever")
     func seconds() {
         let values: [Int?] = [nil, -1, 1, 3_155_760_000, 0, -2, .min, 3_155_760_001, .max]
         let expected: [RoostError.Code?] = [

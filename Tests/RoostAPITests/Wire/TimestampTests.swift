@@ -61,7 +61,7 @@ struct TimestampTests {
         #expect(wrong == [])
     }
 
-    @Test("D-07 a moment after some seconds; for ever after −1, for nil, and past the last moment that can be written")
+    @Test("D-07 a moment after some seconds; forever after −1, for nil, and past the last moment that can be written")
     func afterSeconds() {
         let start = Timestamp(milliseconds: 1_500)
         let last = (Timestamp.forever.milliseconds - 1_500) / 1000

@@ -145,7 +145,7 @@ struct CallFieldsTests {
             lines == [
                 SilenceChannel.summary, "", "POST \(SilenceChannel.path), with the permission channel.silence", "",
                 "field     type          limits", "channel   text          1 to 128 characters",
-                "seconds?  whole number  -1 for ever; 1 to \(Limits.durationSeconds)", "", "A field with ? can be left out.", "",
+                "seconds?  whole number  -1 (forever); 1 to \(Limits.durationSeconds)", "", "A field with ? can be left out.", "",
                 "Answer: Channel with \(Channel.fieldNames)",
             ])
     }

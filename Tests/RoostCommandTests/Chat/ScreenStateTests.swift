@@ -49,7 +49,7 @@ import Testing
 
     @Test("an outdated notice is removed wherever it was shown, and nothing else is", arguments: [40, 120])
     func takenBack(width: Int) {
-        let absence = "you aren't a member of #team any more"
+        let absence = "you are no longer a member of #team"
         var state = ScreenState(channel: "team")
         state.status = .online
         state.tell([absence], width: width)

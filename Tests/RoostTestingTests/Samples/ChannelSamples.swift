@@ -97,7 +97,7 @@ private func askFirst(_ chat: Chat) async throws {
 
 @MainActor private func mute(_ trip: LiveChannel) async throws {
     // sample.begin
-    try await trip.muteNotifications(for: .seconds(3600))  // or without a time, for ever
+    try await trip.muteNotifications(for: .seconds(3600))  // or without a time, forever
     try await trip.unmuteNotifications()
     // sample.end
 }

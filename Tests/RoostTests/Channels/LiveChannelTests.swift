@@ -199,11 +199,11 @@ struct LiveChannelTests {
         }
     }
 
-    @Test("AM-07 AM-08 A duration is whole seconds on the wire, nil is for ever, and zero is refused")
+    @Test("AM-07 AM-08 A duration is whole seconds on the wire, nil is forever, and zero is refused")
     func durations() async throws {
         let durations: [Duration] = [.seconds(60), .milliseconds(1), .milliseconds(1500), .zero, .seconds(-1)]
         #expect(durations.map(\.wholeSeconds) == [60, 1, 2, 0, 0])
-        await #expect(throws: RoostError.invalidArgument("seconds", "must be 1 or more, or -1 for ever")) {
+        await #expect(throws: RoostError.invalidArgument("seconds", "must be 1 or more, or -1 (forever)")) {
             try await chat().channel("general").silence(for: .seconds(-1))
         }
     }

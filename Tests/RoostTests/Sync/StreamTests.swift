@@ -143,7 +143,7 @@ struct StreamTests {
         #expect(try await client.texts() == ["one", "two", "three", "four"])
     }
 
-    @Test("A resume that promises more and returns nothing ends the connection instead of asking for ever")
+    @Test("A resume that promises more and returns nothing ends the connection instead of asking forever")
     func resumeWithoutProgress() async throws {
         var client = try await Harness()
         try await client.connect()

@@ -78,7 +78,7 @@ extension Checker {
     mutating func showed(_ names: Set<Name>, of channel: ChannelID, on client: String, isRenewed: Bool) {
         if !isRenewed {
             for name in (shown[client]?[channel] ?? []).subtracting(names).subtracting(discarded) {
-                fail("I6", "\(client) showed \(name), and doesn't any more")
+                fail("I6", "\(client) showed \(name) and no longer does")
             }
         }
         shown[client, default: [:]][channel] = names

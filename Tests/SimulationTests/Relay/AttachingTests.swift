@@ -405,7 +405,7 @@ struct AttachingTests {
         let steps = node.commit([], [late], by: "ann", 2, callerSeq: 5)
         #expect(steps.contains { isAnswer($0, to: 2) })
         #expect(!steps.contains { if case .change(.watching) = $0 { true } else { false } })
-        // The answer said that her connection watches; it must not count as a watcher for ever.
+        // The answer said that her connection watches; it must not count as a watcher forever.
         let ends = steps.lastIndex { if case .change(.stoppedWatching) = $0 { true } else { false } }
         let begins = steps.lastIndex { if case .watches = $0 { true } else { false } }
         #expect((ends ?? -1) > (begins ?? .max))

@@ -388,8 +388,8 @@ final class RelayWorld {
                 }
                 for stream in held.keys where expected[stream] == nil { faultsFound.append("\(user) still holds \(stream)") }
             }
-            if !node.relay.connects.isEmpty { faultsFound.append("node \(node.number) has connections that wait for ever") }
-            if !node.relay.answers.isEmpty { faultsFound.append("node \(node.number) has answers that wait for ever") }
+            if !node.relay.connects.isEmpty { faultsFound.append("node \(node.number) has connections that wait forever") }
+            if !node.relay.answers.isEmpty { faultsFound.append("node \(node.number) has answers that wait forever") }
             if !node.relay.gaps.isEmpty { faultsFound.append("node \(node.number) has gaps that stay") }
         }
     }

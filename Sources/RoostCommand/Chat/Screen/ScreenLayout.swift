@@ -72,7 +72,7 @@ struct ScreenLayout {
         if let count = state.memberCount {
             parts.append("\(count) \(count == 1 ? "member" : "members")" + (state.onlineCount.map { ", \($0) online" } ?? ""))
         }
-        if state.hasLeft { parts.append("you aren't a member any more") }
+        if state.hasLeft { parts.append("you are no longer a member") }
         if !state.unreadElsewhere.isEmpty {
             parts.append("unread: " + state.unreadElsewhere.map { "\($0.name) \($0.count)" }.joined(separator: ", "))
         }
