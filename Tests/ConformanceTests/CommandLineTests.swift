@@ -121,7 +121,7 @@ import Testing
         _ = try await CommandRun.roost("channels create team --as ann", on: server)
         let welcome = String(repeating: "x", count: Limits.welcomeLength + 1)
         for (words, refusal) in [
-            ("channels list --type A", "--type must hold only a to z"), ("channels list --cursor x", "--cursor isn't a cursor"),
+            ("channels list --type A", "--type must contain only a to z"), ("channels list --cursor x", "--cursor isn't a cursor"),
             (
                 "channels list --membership all --hidden all",
                 "--hidden needs the caller's own channels: --membership member. (invalid_argument)\n"
@@ -131,9 +131,9 @@ import Testing
             ("channels list --membership all --sort unreadFirst", "--sort needs"),
             ("channels update team --name x --if-metadata-version 2", "--if-metadata-version needs metadata"),
             ("channels silence team --for 999999999999", "--for has a limit of"),
-            ("members list team --role A", "--role must hold only a to z"),
-            ("members list team --order descending", "--order goes with the sort userId"),
-            ("members role team bob --role A", "--role must hold only a to z"),
+            ("members list team --role A", "--role must contain only a to z"),
+            ("members list team --order descending", "--order requires the sort userId"),
+            ("members role team bob --role A", "--role must contain only a to z"),
             ("members invite team bob --welcome \(welcome)", "--welcome has a limit of"),
         ] {
             let run = try await CommandRun.roost("\(words) --as ann", on: server)
@@ -176,7 +176,7 @@ import Testing
         ] { runs.append(try await CommandRun.roost(words, on: server)) }
         #expect(
             runs.map { "\($0.status) \($0.errors.split(separator: "\n").first ?? "")" } == [
-                "0 ", "0 ", "0 ", "1 ", "1 Error: Only operators send in this channel. (send_not_allowed)",
+                "0 ", "0 ", "0 ", "1 ", "1 Error: Only operators can send in this channel. (send_not_allowed)",
                 "1 Error: seconds must be 1 or more, or -1 (forever). (invalid_argument)",
                 "1 Error: The token is not valid. (unauthenticated)",
                 "64 Error: There is no operation channels.gett. Did you mean channel.get? roost call --list shows all of them.",

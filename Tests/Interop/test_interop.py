@@ -660,7 +660,7 @@ async def shut_out(world):
     await refused(other.call("user.me"), "token_revoked", status=401)
 
 
-@case("an admin lists the effects that failed for good, and can't retry a missing one")
+@case("an admin lists the effects that failed permanently, and can't retry a missing one")
 async def effects(world):
     root, bob = await world.http("root", "--role", "admin"), await world.http("bob")
     retry = {"kind": "idempotencyKeys.expire", "key": "none"}

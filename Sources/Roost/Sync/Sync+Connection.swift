@@ -234,12 +234,12 @@ extension Sync {
         guard isAuthenticated else { return }
         // Timers are late rather than early, so this is never ahead.
         serverTime = serverTime.adding(livenessPause)
-        guard !isBeingProbed else { return lose(.network, "nothing was received for \(settings.nudgeTimeout) after a ping") }
+        guard !isBeingProbed else { return lose(.network, "nothing received for \(settings.nudgeTimeout) after a ping") }
         silentTicks += 1
         // Until a long page has arrived completely, nothing is received, not even the answer to a ping.
         let silentTicksMax = phase == .catchingUp ? 4 << slowResumes : 4
         guard silentTicks <= silentTicksMax else {
-            return lose(.network, "nothing was received for \(pingInterval * silentTicksMax / 2)")
+            return lose(.network, "nothing received for \(pingInterval * silentTicksMax / 2)")
         }
         if silentTicks == 1 {
             // A connection that has lasted this long resets the backoff.

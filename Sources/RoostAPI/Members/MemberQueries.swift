@@ -66,7 +66,7 @@ public struct ListMembers: Operation {
         try channel.validate(field: "channel")
         try Limits.check(states: states, roles: roles)
         guard order == nil || sort == .userId else {
-            throw .invalidArgument("order", "goes with the sort userId: firstCreated and lastCreated are the two orders of joining")
+            throw .invalidArgument("order", "requires the sort userId: firstCreated and lastCreated have their own direction")
         }
         _ = try Limits.page(limit, Limits.memberPage)
         try Limits.check(cursor, length: Limits.cursorLength, field: "cursor")

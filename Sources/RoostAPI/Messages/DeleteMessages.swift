@@ -57,7 +57,7 @@ extension [MessageID] {
         guard count <= Limits.messagesPerCall else {
             throw .limitExceeded("messages", limit: Limits.messagesPerCall, unit: "messages")
         }
-        guard Set(self).count == count else { throw .invalidArgument("messages", "must hold each message once") }
+        guard Set(self).count == count else { throw .invalidArgument("messages", "must contain each message only once") }
     }
 }
 

@@ -85,10 +85,10 @@ public struct ListMessages: Operation {
         try Limits.check(seq: after, field: "after")
         try Limits.check(seq: around, field: "around")
         let places = givenPlaces
-        if places.count > 1 { throw .invalidArgument(places[0], "must be alone: a page has one place") }
+        if places.count > 1 { throw .invalidArgument(places[0], "can't be combined with another position") }
         if let newerLimit {
             guard around != nil || aroundMessage != nil || aroundTime != nil else {
-                throw .invalidArgument("newerLimit", "must go with around, aroundMessage or aroundTime")
+                throw .invalidArgument("newerLimit", "requires around, aroundMessage or aroundTime")
             }
             guard newerLimit >= 0 else { throw .invalidArgument("newerLimit", "must be 0 or more") }
             guard newerLimit <= Limits.historyPage.max else {

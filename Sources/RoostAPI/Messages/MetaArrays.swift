@@ -8,9 +8,9 @@ public enum MetaArrays {
 
     static func validate(names: [String], field: String) throws(RoostError) {
         guard names.count <= Limits.metaArrays else { throw .limitExceeded(field, limit: Limits.metaArrays, unit: "lists") }
-        guard Set(names).count == names.count else { throw .invalidArgument(field, "must not hold a name twice") }
+        guard Set(names).count == names.count else { throw .invalidArgument(field, "must not contain a name twice") }
         for name in names {
-            guard !name.isEmpty else { throw .invalidArgument(field, "must not hold an empty name") }
+            guard !name.isEmpty else { throw .invalidArgument(field, "must not contain an empty name") }
             try Limits.check(name, length: Limits.metaArrayNameLength, field: field)
         }
     }
@@ -20,7 +20,7 @@ public enum MetaArrays {
             throw .limitExceeded(field, limit: Limits.metaArrayValues, unit: "values")
         }
         for value in values {
-            guard !value.isEmpty else { throw .invalidArgument(field, "must not hold an empty value") }
+            guard !value.isEmpty else { throw .invalidArgument(field, "must not contain an empty value") }
             try Limits.check(value, length: Limits.metaArrayValueLength, field: field)
         }
     }

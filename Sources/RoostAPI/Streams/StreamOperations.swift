@@ -146,7 +146,7 @@ public struct Resume: Operation {
         }
         try from?.validate(field: "from")
         try before?.validate(field: "before")
-        if let from, let before, !from.precedes(before) { throw .invalidArgument("before", "must be above `from`") }
+        if let from, let before, !from.precedes(before) { throw .invalidArgument("before", "must be greater than `from`") }
         for (channel, seq) in channels {
             try ChannelID(channel).validate(field: "channels")
             guard covers(channel) else {

@@ -133,7 +133,7 @@ public struct ListChangedUsers: Operation {
         }
         for (user, version) in versions {
             try UserID(user).validate(field: "versions")
-            guard version >= 0 else { throw .invalidArgument("versions", "must hold versions of 0 or more") }
+            guard version >= 0 else { throw .invalidArgument("versions", "must contain only versions of 0 or more") }
         }
     }
 }

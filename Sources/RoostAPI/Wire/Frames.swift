@@ -221,7 +221,7 @@ public enum CloseCode: UInt16, CaseIterable, Sendable {
         case .tokenRevoked: "The token was revoked. Get another and reconnect."
         case .userDeactivated: "The user is deactivated. Tell them; don't reconnect until the app is asked to."
         case .resume: "The client didn't read what was sent. Reconnect and resume: nothing is lost."
-        case .tryAgainLater: "The server can't take the connection now. Come back later."
+        case .tryAgainLater: "The server can't accept the connection now. Try again later."
         }
     }
 }

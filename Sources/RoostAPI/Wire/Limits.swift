@@ -218,7 +218,7 @@ extension Limits {
         guard let tags else { return }
         guard tags.count <= count else { throw .limitExceeded("tags", limit: count, unit: "tags") }
         for tag in tags {
-            guard !tag.isEmpty else { throw .invalidArgument("tags", "must not hold an empty tag") }
+            guard !tag.isEmpty else { throw .invalidArgument("tags", "must not contain an empty tag") }
             try check(tag, length: tagLength, field: "tags")
         }
         guard Set(tags).count == tags.count else { throw .invalidArgument("tags", "must not contain duplicates") }
@@ -250,7 +250,7 @@ extension Limits {
             let isTag = parts.enumerated().allSatisfy { index, part in
                 (1...8).contains(part.count) && part.utf8.allSatisfy { UInt8.isLetter($0) || (index > 0 && UInt8.isDigit($0)) }
             }
-            guard isTag else { throw .invalidArgument("targetLanguages", "must hold tags of languages, such as de or pt-BR") }
+            guard isTag else { throw .invalidArgument("targetLanguages", "must contain only language tags, such as de or pt-BR") }
         }
         guard Set(languages).count == languages.count else {
             throw .invalidArgument("targetLanguages", "must not contain duplicates")
@@ -281,7 +281,9 @@ extension Limits {
         guard mayBeEmpty || !users.isEmpty else { throw .invalidArgument(field, "must not be empty") }
         guard users.count <= membersPerCall else { throw .limitExceeded(field, limit: membersPerCall, unit: "users") }
         for user in users { try user.validate(field: field) }
-        guard mayBeEmpty || Set(users).count == users.count else { throw .invalidArgument(field, "must hold each user once") }
+        guard mayBeEmpty || Set(users).count == users.count else {
+            throw .invalidArgument(field, "must contain each user only once")
+        }
     }
 
     /// Throws if a list in a filter is empty or too long, or one of its values is refused.
@@ -310,7 +312,7 @@ extension Limits {
             default: false
             }
         }
-        guard isValid else { throw .invalidArgument(field, "must hold only a to z, 0 to 9, '-' and '_'") }
+        guard isValid else { throw .invalidArgument(field, "must contain only a to z, 0 to 9, '-' and '_'") }
     }
 
     /// Throws unless the text is empty or the address of a picture: http or https, without white space or control characters.

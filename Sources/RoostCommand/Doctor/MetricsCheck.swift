@@ -49,7 +49,7 @@ struct MetricsCheck {
         guard let dead = values["roost_effects_dead"], let late = values["roost_effects_late_seconds"] else { return nil }
         guard dead == 0 else {
             return Finding(
-                "effects", .warn, "\(Int(dead)) failed for good, and aren't retried",
+                "effects", .warn, "\(Int(dead)) failed permanently and aren't retried",
                 advice: "roost effects lists them, and roost effects retry tries them again; the server's log says why they failed")
         }
         guard values["roost_effects_unknown_kinds"] ?? 0 == 0 else {
@@ -62,7 +62,7 @@ struct MetricsCheck {
                 "effects", .warn, "one has been due for \(Int(late)) s",
                 advice: "The server is overloaded, or its database doesn't answer: see its log")
         }
-        return Finding("effects", .ok, "none failed for good, none is late")
+        return Finding("effects", .ok, "none failed permanently, none is late")
     }
 
     /// In a healthy server due effects wait for milliseconds.

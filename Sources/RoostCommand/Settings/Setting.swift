@@ -163,16 +163,17 @@ extension Setting {
         help: "Users that one message may mention by name. The same on all nodes of a cluster.", formerMax: 100)
     static let mentionNotifyCap = Setting(
         name: "mention-notify-cap", kind: .whole(0...Limits.mentionsPerMessageMax), standard: .whole(AppOptions().mentionNotifyCap),
-        help: "How many of the users that a message mentions are told of it. The same on all nodes of a cluster.", formerMax: 100)
+        help: "Maximum number of mentioned users that a message notifies. The same on all nodes of a cluster.", formerMax: 100)
     static let undeletion = Setting(
         name: "undeletion", kind: .whole(0...Limits.undeletionSecondsMax), standard: .whole(AppOptions().undeletionSeconds),
         help:
-            "Seconds after its deletion in which a message can be undeleted, and for which its content is kept; 0: not at all. The same on all "
+            "Seconds for which a deleted message can be undeleted, and its content is kept; 0: not at all. The same on all "
             + "nodes of a cluster.", unit: "s")
     static let messageVersions = Setting(
         name: "message-versions", kind: .whole(0...Limits.versionSecondsMax), standard: .whole(AppOptions().versionSeconds),
-        help: "Seconds for which operators can read what a message said before an edit; 0: not at all. The same on all nodes of a "
-            + "cluster.", unit: "s")
+        help:
+            "Seconds for which operators can read the earlier versions of an edited message; 0: not at all. The same on all nodes "
+            + "of a cluster.", unit: "s")
 
     // derived: all
     /// Every setting, in display order.

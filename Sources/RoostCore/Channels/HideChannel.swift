@@ -29,7 +29,7 @@ extension ResetHistory: Handled {
         var access = try context.require(.channelHide, in: channel)
         guard context.options.showsHistoryToNewMembers else {
             throw RoostError(
-                .featureDisabled, "This app hides history from new members, and nobody resets theirs.", field: "channel")
+                .featureDisabled, "This app hides history from new members; nobody can reset theirs.", field: "channel")
         }
         return try context.conceal(try access.requireOwn(), upTo: upTo, in: &access, .channelHistoryReset)
     }

@@ -165,7 +165,7 @@ extension Transaction {
 
 /// The state of effects for operators.
 public struct EffectsState: Hashable, Sendable {
-    /// Effects that failed for good and aren't retried.
+    /// Effects that failed permanently and aren't retried.
     public var deadCount = 0
     /// The kind and key of the newest of them, and the reason of its failure.
     public var lastDead: String?

@@ -53,7 +53,7 @@ extension Permissions {
                 return RoostError(
                     .kindForbids, "\(name) \(reason) in channels of the type \(type).", rule: "\(name) in \(type) \(reason)")
             case .sendNotAllowed(let who):
-                return RoostError(.sendNotAllowed, "Only \(who) send in this channel.", rule: "message.send is for \(who)")
+                return RoostError(.sendNotAllowed, "Only \(who) can send in this channel.", rule: "message.send is for \(who)")
             }
         }
 

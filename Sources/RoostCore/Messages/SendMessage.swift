@@ -49,7 +49,7 @@ extension SendAdminMessage: Handled {
             }
         }
         guard Set(targets.map(\.channel)).count == targets.count else {
-            throw RoostError.invalidArgument("channels", "must hold each channel once")
+            throw RoostError.invalidArgument("channels", "must contain each channel only once")
         }
         return MessageResults(messages: try targets.map { try context.send(content, clientId, to: $0) })
     }

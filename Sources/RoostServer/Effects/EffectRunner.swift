@@ -206,7 +206,7 @@ final class EffectRunner: Sendable {
             metrics.effect(effect.kind, answer.value ? .dead : .failed)
             if answer.value {
                 logger.error(
-                    "An effect failed for good and won't be retried.",
+                    "An effect failed permanently and won't be retried.",
                     metadata: ["kind": "\(effect.kind)", "key": "\(effect.key)", "reason": "\(reason)"])
             }
             end(effect)

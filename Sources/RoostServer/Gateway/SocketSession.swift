@@ -153,7 +153,7 @@ struct SocketSession {
     /// Closes the socket because there is no room for the rest of its message.
     private mutating func closeForRoom() {
         actions.append(.overloaded)
-        close(CloseCode.tryAgainLater, "come back later")
+        close(CloseCode.tryAgainLater, "try again later")
     }
 
     private mutating func receive(_ message: ByteBuffer) {
@@ -253,7 +253,7 @@ struct SocketSession {
             refuse(.invalidUser(error), closing: .unauthenticated, RoostError.Code.unauthenticated.rawValue)
         } else {
             let code = CloseCode(refusing: error)
-            refuse(error, closing: code ?? .tryAgainLater, code == nil ? "come back later" : error.code.rawValue)
+            refuse(error, closing: code ?? .tryAgainLater, code == nil ? "try again later" : error.code.rawValue)
         }
         return takeActions()
     }
@@ -470,7 +470,7 @@ struct SocketSession {
             if now - connectedAt > limits.authenticationTimeout { close(CloseCode.authenticationTimeout, "no token arrived") }
         case .authenticating, .connecting:
             // The token has arrived. It is the server that takes too long.
-            if now - connectedAt > limits.authenticationTimeout { close(CloseCode.tryAgainLater, "come back later") }
+            if now - connectedAt > limits.authenticationTimeout { close(CloseCode.tryAgainLater, "try again later") }
         case .open:
             if tokenExpiresAt <= time { close(CloseCode.tokenExpired, "the token has expired") }
         case .closing: return []
@@ -484,7 +484,7 @@ struct SocketSession {
         if signals.isOverfull || unread?.isOver(limits, isServerHalfFull: pressure.isServerHalfFull, at: now) == true {
             close(CloseCode.resume, "read faster, then resume")
         }
-        if now - lastHeardAt > limits.idleTimeout { close(.goingAway, "nothing was heard") }
+        if now - lastHeardAt > limits.idleTimeout { close(.goingAway, "nothing received") }
         if isClosing { return takeActions() }
         // The user's budget may have room again without a reply on this socket.
         if isReadingPaused { decode(pressure) }

@@ -62,9 +62,9 @@ enum MetricCatalog {
         .gauge("roost_queue_length", "Operations queued for a thread.", labels: .queue),
         .counter(
             "roost_effects_total",
-            "Runs of scheduled effects: done, failed and to be retried, or failed for good (dead).",
+            "Runs of scheduled effects: done, failed and to be retried, or failed permanently (dead).",
             labels: .effectKind, .values("result", "done", "failed", "dead")),
-        .gauge("roost_effects_dead", "Effects that failed for good. They aren't retried."),
+        .gauge("roost_effects_dead", "Effects that failed permanently. They aren't retried."),
         .gauge("roost_effects_late_seconds", "How long the oldest effect that is due has been waiting."),
         .gauge(
             "roost_effects_unknown_kinds",

@@ -140,7 +140,7 @@ extension TerminalScreen {
         try await bob.call(SendMessage(channel: "team", clientId: "1", text: "hello"))
         try await ann.wait(for: "hello")
         ann.type("/reset\r")
-        try await ann.wait(for: "nobody resets theirs. (feature_disabled)")
+        try await ann.wait(for: "nobody can reset theirs. (feature_disabled)")
         #expect(!ann.lines.contains { $0.contains("begins now") } && ann.lines.contains { $0.hasSuffix("hello") })
         ann.type("/quit\r")
         try await ann.end()

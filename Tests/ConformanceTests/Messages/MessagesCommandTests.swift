@@ -85,7 +85,7 @@ import Testing
                 "1 Error: message.send is for members of the channel. (not_member)",
                 "1 Error: line 2: text has a limit of 20000 characters. (limit_exceeded)",
                 "64 Error: --lines reads standard input; there can't be a text as well.",
-                "1 Error: --target-language must hold tags of languages, such as de or pt-BR. (invalid_argument)",
+                "1 Error: --target-language must contain only language tags, such as de or pt-BR. (invalid_argument)",
                 "1 Error: message.sendAdmin needs an admin's token. (not_permitted) Add --admin.",
                 "1 Error: --message-data has a limit of 20000 characters. (limit_exceeded)",
                 "1 Error: --name has a limit of 128 characters. (limit_exceeded)",

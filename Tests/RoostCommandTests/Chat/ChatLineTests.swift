@@ -72,7 +72,7 @@ struct ChatLineTests {
             ("/create a --kind group", "--kind isn't an option here: /create ID [--type TYPE] [USER …]"),
             (
                 "/create a --type Group",
-                "The type must hold only a to z, 0 to 9, '-' and '_': /create ID [--type TYPE] [USER …]"
+                "The type must contain only a to z, 0 to 9, '-' and '_': /create ID [--type TYPE] [USER …]"
             ),
             ("/invite", "which users? /invite USER … [-- WELCOME]"),
             ("/invite -- welcome", "which users? /invite USER … [-- WELCOME]"),

@@ -99,7 +99,7 @@ import Testing
             let refusal = try world.refusal(SendMessage(channel: "news", clientId: "1", text: "x"), as: user)
             #expect(
                 refusal
-                    == RoostError(.sendNotAllowed, "Only admins send in this channel.", rule: "message.send is for admins"))
+                    == RoostError(.sendNotAllowed, "Only admins can send in this channel.", rule: "message.send is for admins"))
         }
         #expect(try world.code(SendMessage(channel: "news", clientId: "1", text: "x"), as: "root", role: .admin) == nil)
         #expect(try world.perform(ListMessages(channel: "news"), as: "eve").messages.count == 1)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RoostCore
 
-/// An operator's tools for effects that failed for good: listing and retrying them.
+/// An operator's tools for effects that failed permanently: listing and retrying them.
 @Suite struct DeadEffectTests {
     private static let name = EffectKind.Name(rawValue: "test.dead")
 

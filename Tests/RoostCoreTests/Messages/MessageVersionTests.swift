@@ -301,7 +301,7 @@ struct MessageVersionTests {
         #expect(try dump().isEmpty)
     }
 
-    @Test("R24 an effect that has failed for good is revived by the next edit, so versions aren't kept indefinitely")
+    @Test("R24 an effect that has failed permanently is revived by the next edit, so versions aren't kept indefinitely")
     func deadEffect() throws {
         let world = try Self.world()
         let sent = try world.send("first", to: "room", as: "ben")

@@ -402,7 +402,7 @@ struct ConnectionTests {
             Issue.record("\(client.sync.status)")
             return
         }
-        #expect(reason.message == "nothing was received for 5.0 seconds after a ping")
+        #expect(reason.message == "nothing received for 5.0 seconds after a ping")
     }
 
     @Test("A nudge sends no ping whose answer would follow a long page of missed events")

@@ -171,7 +171,7 @@ struct SocketSessionTests {
         #expect(receive(ByteBuffer(bytes: frame.prefix(16_384)), .init(isServerFull: true), in: &small) == [])
         #expect(
             receive(ByteBuffer(bytes: frame[16_384..<16_385]), .init(isServerFull: true), in: &small)
-                == [.overloaded] + Self.closing(4029, "come back later"))
+                == [.overloaded] + Self.closing(4029, "try again later"))
     }
 
     @Test("Urgent output goes out before the next frame is handled")
@@ -316,11 +316,11 @@ struct SocketSessionTests {
             _ = waiting.authenticate("t")
             if isVerified { _ = waiting.verified(Self.token) }
             #expect(waiting.tick(Self.time(10), never, .init()) == [])
-            #expect(waiting.tick(Self.time(11), never, .init()) == Self.closing(4029, "come back later"))
+            #expect(waiting.tick(Self.time(11), never, .init()) == Self.closing(4029, "try again later"))
         }
 
         var idle = opened()
-        #expect(idle.tick(Self.time(61), never, .init()) == Self.closing(1001, "nothing was heard"))
+        #expect(idle.tick(Self.time(61), never, .init()) == Self.closing(1001, "nothing received"))
 
         var over = opened()
         #expect(over.tick(Self.time(1), Timestamp(milliseconds: 999_999), .init()) == [])
