@@ -91,7 +91,7 @@ public struct DataFiles: Sendable {
     /// The failure of a start that needs disk space when there is none.
     var fullDisk: DatabaseFailure {
         DatabaseFailure(
-            message: "The disk of \(directory.path) is full. Make room, then try again.", kind: .fatal, obstacle: .fullDisk)
+            message: "The disk of \(directory.path) is full. Free some space, then try again.", kind: .fatal, obstacle: .fullDisk)
     }
 
     /// The failure when another program has the database open.

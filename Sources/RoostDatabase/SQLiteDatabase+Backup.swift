@@ -150,7 +150,7 @@ extension SQLiteDatabase {
     /// Checks the tables and indexes, and returns the number of rows of each table.
     private static func checkedRows(_ database: GRDB.Database, _ path: String) throws -> [String: Int64] {
         let found = try String.fetchOne(database, sql: "PRAGMA integrity_check(1)")
-        guard found == "ok" else { throw DamagedFiles("\(path) contradicts itself: \(found ?? "").", canBeAccepted: false) }
+        guard found == "ok" else { throw DamagedFiles("\(path) is inconsistent: \(found ?? "").", canBeAccepted: false) }
         let tables = try String.fetchAll(database, sql: "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")
         var rows: [String: Int64] = [:]
         for table in tables where !table.hasPrefix("sqlite_") {

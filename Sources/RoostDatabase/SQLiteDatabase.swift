@@ -182,7 +182,7 @@ public final class SQLiteDatabase: Database {
     private func requireIntegrity() throws {
         let found = try writer.writeWithoutTransaction { try String.fetchOne($0, sql: "PRAGMA integrity_check(1)") }
         guard found == "ok" else {
-            throw DamagedFiles("\(files.database) contradicts itself (\(found ?? "no answer")).", canBeAccepted: false)
+            throw DamagedFiles("\(files.database) is inconsistent (\(found ?? "no answer")).", canBeAccepted: false)
         }
     }
 

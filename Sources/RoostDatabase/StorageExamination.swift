@@ -108,7 +108,8 @@ struct StorageExamination {
         try examineHeader()
         guard let header = DatabaseHeader(path: files.database) else { return }
         guard state.applicationIDs.contains(header.applicationID) else {
-            try refuse("\(files.database) is another server's than \(files.state), or from before data was lost or restored.")
+            try refuse(
+                "\(files.database) belongs to a different server than \(files.state), or is from before data was lost or restored.")
             setsLogAside = log.state != 0
             return
         }

@@ -181,7 +181,7 @@ import Testing
         #expect(
             found.flatMap { run in run.lines.filter { $0.hasPrefix("secret ") } } == [
                 "secret not in it: keep a copy of token-secret elsewhere", "secret from \(secret)",
-                "secret a new one, made now: all tokens end",
+                "secret a new one, made now: all tokens become invalid",
             ])
         // A restored database without a secret would look as if the secret were lost.
         let doctor = try await CommandRun.roost(arguments: ["doctor", "--data", "\(place.path)/2", "--url", "http://127.0.0.1:1"])
@@ -280,7 +280,8 @@ import Testing
             CocoaError(.fileWriteOutOfSpace, userInfo: [NSUnderlyingErrorKey: POSIXError(.ENOSPC)]),
             DatabaseFailure(message: "SQLite error 13: database or disk is full.", kind: .transaction, obstacle: .fullDisk),
         ]
-        let expected = "/backups/today can't be written: No space left on device. Make room, or name a directory on another disk."
+        let expected =
+            "/backups/today can't be written: No space left on device. Free some space, or name a directory on another disk."
         #expect(errors.map { "\(Backup.explained($0, writing: directory, as: "this user"))" } == [expected, expected])
     }
 }

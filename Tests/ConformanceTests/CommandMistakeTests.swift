@@ -192,7 +192,7 @@ import Testing
         try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: secret.path)
         let malformed = """
             Error: The token secret \(secret.path) doesn't hold at least 32 bytes in base 64. Put the right one back, from a backup or another node: \
-            another secret would end all tokens.
+            another secret would invalidate all tokens.
 
             """
         for words in [

@@ -23,7 +23,7 @@ import Testing
         let status = await server.process.end(within: .seconds(30))
         #expect(status == 74)
         if status == nil { try await server.process.killNow() }
-        #expect(server.log.contains("The server ends now"))
+        #expect(server.log.contains("The server is stopping"))
         await socket.close()
     }
 

@@ -90,7 +90,7 @@ extension [Mentionee] {
             case .channel:
                 guard users.isEmpty else {
                     throw RoostError(
-                        .mentionInvalid, "mentionees must not name users beside the type channel.", field: "mentionees")
+                        .mentionInvalid, "mentionees must not name users with the type channel.", field: "mentionees")
                 }
             case .user:
                 guard users.count <= Limits.membersPerCall else {

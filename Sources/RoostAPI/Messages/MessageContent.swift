@@ -165,7 +165,7 @@ extension MessageContent {
         ]
         let largest = parts.max { $0.1 < $1.1 }?.0 ?? "text"
         throw RoostError(
-            .limitExceeded, "A message has a limit of \(Limits.messageContentSizeBytes) bytes, and \(largest) takes most of them.",
+            .limitExceeded, "A message has a limit of \(Limits.messageContentSizeBytes) bytes; \(largest) takes most of them.",
             field: largest,
             limit: Int64(Limits.messageContentSizeBytes))
     }

@@ -41,11 +41,11 @@ extension Operation {
     ///
     /// - Parameter field: The key's place in the request.
     public static func requireTakingKey(field: String) throws(RoostError) {
-        guard !isReadOnly else { throw .invalidArgument(field, "isn't taken by \(name), which changes nothing") }
+        guard !isReadOnly else { throw .invalidArgument(field, "isn't accepted by \(name), which changes nothing") }
         guard !isAboutConnection else {
-            throw .invalidArgument(field, "isn't taken by \(name), which holds for one connection only")
+            throw .invalidArgument(field, "isn't accepted by \(name), which applies to one connection only")
         }
-        if let repeatField { throw .invalidArgument(field, "isn't taken by \(name), which has \(repeatField) instead") }
+        if let repeatField { throw .invalidArgument(field, "isn't accepted by \(name), which has \(repeatField) instead") }
     }
 }
 

@@ -77,7 +77,7 @@ struct RestoreCommand: AsyncParsableCommand {
     @Option(help: "The new data directory. Not needed with --check.") var data: String?
     @Option(help: "The file with the token secret, if the backup has none.") var secret: String?
     @Option(help: "The file token-keys.json of the server, if it had one and the backup doesn't.") var keys: String?
-    @Flag(help: "Make a new token secret: all tokens end.") var newSecret = false
+    @Flag(help: "Make a new token secret, which invalidates all tokens.") var newSecret = false
     @Flag(help: "Only read the backup and report whether it is complete.") var check = false
 
     func run() async throws {
@@ -119,7 +119,7 @@ private enum BackupText {
         switch secret {
         case .backup: backup.hasSecret ? "in it" : "not in it: keep a copy of token-secret elsewhere"
         case .file(let file, _): "from \(file.path)"
-        case .new: "a new one, made now: all tokens end"
+        case .new: "a new one, made now: all tokens become invalid"
         }
     }
 

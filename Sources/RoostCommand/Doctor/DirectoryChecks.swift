@@ -68,7 +68,8 @@ struct DirectoryChecks {
             return Finding(
                 "secret", .fail, (error as? SecretFile.Unusable).map { "\($0.path) \($0.reason)" } ?? "\(error)",
                 advice: "Restore it from a backup, or copy another node's. Without a copy, and on SQLite only: move it away, "
-                    + "then roost serve --data \(directory.relativePath.shellWord) --accept-data-loss. The new one ends all tokens")
+                    + "then roost serve --data \(directory.relativePath.shellWord) --accept-data-loss. The new one invalidates all tokens"
+            )
         }
         let mode = File(path: path)?.mode ?? 0
         guard mode & 0o077 == 0 else {
@@ -120,8 +121,8 @@ struct DirectoryChecks {
         }
         let mebibytes = free / 1_048_576
         return switch mebibytes {
-        case ..<100: Finding("disk space", .fail, "\(mebibytes) MiB free", advice: "Make room: a full disk stops all writing")
-        case ..<1024: Finding("disk space", .warn, "\(mebibytes) MiB free", advice: "Make room before it is full")
+        case ..<100: Finding("disk space", .fail, "\(mebibytes) MiB free", advice: "Free some space: a full disk stops all writes")
+        case ..<1024: Finding("disk space", .warn, "\(mebibytes) MiB free", advice: "Free some space before it is full")
         default: Finding("disk space", .ok, "\(mebibytes / 1024) GiB free")
         }
     }

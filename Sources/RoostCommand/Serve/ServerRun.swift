@@ -73,7 +73,7 @@ struct ServerRun {
     private static func ignore(_ hangUps: UnixSignalsSequence, logger: Logger) async {
         for await _ in hangUps {
             logger.notice(
-                "SIGHUP changes nothing: settings are read when the server starts, token keys whenever they change.")
+                "SIGHUP has no effect: settings are read when the server starts, token keys whenever they change.")
         }
     }
 
@@ -89,7 +89,7 @@ struct ServerRun {
                 continue
             }
             guard now - begin >= secondSignalPause else { continue }
-            logger.notice("A second signal arrived: the server ends at once.", metadata: ["signal": "\(signal)"])
+            logger.notice("A second signal arrived: the server stops immediately.", metadata: ["signal": "\(signal)"])
             exit(128 + signal.rawValue)
         }
     }

@@ -96,7 +96,7 @@ extension UpdateChannel: Handled {
         try Scope(users: Set(users)).lock(in: context.transaction)
         let key = DistinctKey.of(access.type, members: users)
         guard try context.transaction.distinctChannel(key) == nil else {
-            throw RoostError(.alreadyExists, "These members have a distinct channel already.", field: "isDistinct")
+            throw RoostError(.alreadyExists, "These members already have a distinct channel.", field: "isDistinct")
         }
         return key
     }

@@ -13,7 +13,7 @@ extension Context {
             return nil
         }
         guard earlier.request == (try fingerprint(of: operation)) else {
-            throw RoostError(.keyReused, "Another request was made with this key.", field: "idempotencyKey")
+            throw RoostError(.keyReused, "This key was used for another request.", field: "idempotencyKey")
         }
         // A caller who may no longer see the channel learns nothing about it; a backend never was a member.
         if caller.role != .service { _ = try require(.channelRead, in: earlier.channel) }

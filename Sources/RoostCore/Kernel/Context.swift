@@ -174,7 +174,7 @@ public struct Context {
     /// For operations that need a connection, which HTTP calls don't have (ST-02).
     func requireConnection(_ what: String) throws -> ConnectionID {
         guard let connection = caller.connection else {
-            throw RoostError(.notConnected, "\(what) needs a WebSocket: it ends with its connection, and HTTP has none.")
+            throw RoostError(.notConnected, "\(what) needs a WebSocket: it ends with its connection.")
         }
         return connection
     }

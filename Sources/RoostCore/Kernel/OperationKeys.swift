@@ -19,7 +19,7 @@ extension Handled {
         let request = Fingerprint.of("\(Self.name) \(String(decoding: try JSONWriter.bytes(of: self), as: UTF8.self))")
         if let known = try context.request(of: key) {
             guard known == request else {
-                throw RoostError(.keyReused, "Another request was made with this key.", field: key.field)
+                throw RoostError(.keyReused, "This key was used for another request.", field: key.field)
             }
             return nil
         }
@@ -81,7 +81,7 @@ extension Context {
         }
         // Another node has carried out a call with the key in the meantime: this transaction is rolled back, and a retry gets the answer.
         guard isNew else {
-            throw RoostError(.unavailable, "A call with this key is being carried out. Repeat it.", retryAfterMilliseconds: 100)
+            throw RoostError(.unavailable, "A call with this key is in progress. Retry it.", retryAfterMilliseconds: 100)
         }
         try expireLater(key.madeAt)
     }

@@ -15,7 +15,7 @@ extension Permissions {
             return role.rank <= own.rank && Set(role.permissions).isSubset(of: own.permissions)
         }
         if isWithinOwn, role.role != .owner { return nil }
-        let reason = "gives no role with a higher rank or more permissions than the caller's own"
+        let reason = "can't give a role with a higher rank or more permissions than the caller's own"
         return RoostError(.notPermitted, "member.setRole \(reason).", field: "role", rule: "member.setRole \(reason)")
     }
 
@@ -83,13 +83,13 @@ extension Permissions {
     private static func notGiven(_ permission: Permission, _ field: String) -> RoostError {
         RoostError(
             .notPermitted, "You can't give others \(permission.rawValue), which you don't hold yourself.", field: field,
-            rule: "channel.updatePolicy: nobody gives \(permission.rawValue) without holding it")
+            rule: "channel.updatePolicy: nobody can give \(permission.rawValue) without holding it")
     }
 
     private static func notTaken(_ permission: Permission, _ field: String) -> RoostError {
         RoostError(
             .notPermitted, "You can't take \(permission.rawValue) from admins, or from a role at or above your own.", field: field,
-            rule: "channel.updatePolicy: nobody takes \(permission.rawValue) from a role at or above their own")
+            rule: "channel.updatePolicy: nobody can take \(permission.rawValue) from a role at or above their own")
     }
 }
 

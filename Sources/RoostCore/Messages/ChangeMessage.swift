@@ -144,7 +144,7 @@ extension Context {
     func requireMayChangeAdminMessage(_ message: Message, in access: ChannelAccess, _ deed: String) throws {
         guard message.kind == .admin, var refusal = refusal(of: .messageSendAdmin, in: access) else { return }
         // The permission's own wording is about sending. Refusals about the channel stay.
-        if refusal.code == .notPermitted, access.deletedAt == nil { refusal.message = "Only admins \(deed) admin messages." }
+        if refusal.code == .notPermitted, access.deletedAt == nil { refusal.message = "Only admins can \(deed) admin messages." }
         throw refusal
     }
 

@@ -56,7 +56,7 @@ extension UndeleteMessage: Handled {
         var (access, before) = try context.requireChange(
             of: message, in: channel, own: .messageEditOwn, any: .messageDeleteAny)
         guard before.deletedAt != nil else { return try context.shown(before, in: access) }
-        try context.requireMayChangeAdminMessage(before, in: access, "bring back")
+        try context.requireMayChangeAdminMessage(before, in: access, "restore")
         guard context.options.undeletionSeconds > 0 else {
             throw RoostError(.featureDisabled, "The app doesn't keep deleted messages.")
         }

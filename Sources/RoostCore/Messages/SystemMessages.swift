@@ -13,7 +13,7 @@ extension Context {
         // An id that no client can send: a client that did would be answered with the server's message, and its own wouldn't be stored.
         let clientId = ClientID("system/\(ids.next(at: now))")
         guard try add(content, clientId, mentioning: Mentions(), in: &access) != nil else {
-            throw ImpossibleState("The server has a message with the new id \(clientId) already.")
+            throw ImpossibleState("The server already has a message with the new id \(clientId).")
         }
     }
 

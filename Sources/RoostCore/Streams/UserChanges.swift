@@ -16,7 +16,7 @@ extension Context {
         let head = try transaction.streamHead(of: user)
         guard after <= head else {
             throw RoostError(
-                .resyncRequired, "Your stream ends at \(head): discard what you hold and start over.", field: "after", limit: head)
+                .resyncRequired, "Your stream ends at \(head): discard what you have and start over.", field: "after", limit: head)
         }
         let changed = try changedRows(for: user, after: after, limit: limit)
         let upTo = min(changed.upTo ?? .max, head)

@@ -113,7 +113,7 @@ extension QueryAndWatchChannels: Handled {
     public func handle(in context: inout Context) throws -> Page<ChannelView> {
         let connection = try context.requireConnection("Watching")
         try context.require(.streamRead)
-        guard let found = context.foundChannels else { throw ImpossibleState("The channels to watch weren't searched for.") }
+        guard let found = context.foundChannels else { throw ImpossibleState("The channels to watch weren't looked up.") }
         let page = try query.page(of: found, in: &context)
         for view in page.items where view.ownCapabilities.contains(.channelWatch) {
             let channel = view.channel.channelId

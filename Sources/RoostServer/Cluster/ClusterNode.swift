@@ -350,7 +350,7 @@ final class ClusterNode: Delivery {
 
     /// A database that doesn't answer isn't queried again immediately.
     private func waitAfter(_ error: any Error) {
-        logger.debug("The database doesn't answer a node's question.", metadata: ["error": "\(error)"])
+        logger.debug("The database isn't answering a node's query.", metadata: ["error": "\(error)"])
         questions.pause(for: .milliseconds(300))
     }
 

@@ -128,7 +128,7 @@ final class EffectRunner: Sendable {
 
     private func take(_ effect: Effect, of kind: EffectKind, for performer: @escaping Performer) {
         guard effect.attempts < kind.attemptsMax else {
-            let reason = "never_ended: It was started \(effect.attempts) times and never ended."
+            let reason = "never_ended: It was started \(effect.attempts) times and never finished."
             return fail(effect, attempts: effect.attempts, reason, of: kind)
         }
         let answer = Answer<Effect?>(nil)

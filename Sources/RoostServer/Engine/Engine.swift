@@ -338,7 +338,7 @@ final class Engine: Sendable {
         case .refused(let jobs, let refusal): refuse(jobs, refusal)
         case .lost(let jobs, let error, let refusal):
             metrics.lost(jobs.count)
-            note(error, "Operations were refused, since they couldn't be stored.")
+            note(error, "Operations were refused because they couldn't be stored.")
             refuse(jobs, refusal)
         case .maintain: maintain(lane: lane, isIdle: false)
         case .end(let error): end(error)
@@ -374,7 +374,7 @@ final class Engine: Sendable {
                 logger.warning(
                     done.obstacle == .fullDisk
                         ? "The write-ahead log is growing because the disk is full."
-                        : "The write-ahead log is growing because it is being read all the time.",
+                        : "The write-ahead log is growing because it is constantly being read.",
                     metadata: ["pages": "\(done.logFrames)"])
             }
         } catch {
@@ -392,8 +392,8 @@ final class Engine: Sendable {
     private func end(_ error: any Error) -> Never {
         logger.critical(
             error is AccessGate.EpochRenewed
-                ? "The server ends now. Start it again: it begins with the new epoch."
-                : "The database failed. The server ends now, so that nothing is acknowledged that isn't stored.",
+                ? "The server is stopping. Start it again: it will use the new epoch."
+                : "The database failed. The server is stopping, so that nothing is acknowledged without being stored.",
             metadata: ["error": "\(error)"])
         exit(74)
     }

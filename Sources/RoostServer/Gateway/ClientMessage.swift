@@ -105,7 +105,7 @@ enum ClientMessage {
                 return
             }
             guard container.contains(FieldKey("call")) else {
-                frame = .malformed(.invalidArgument("call", "is missing: a frame is an authenticate or a call"))
+                frame = .malformed(.invalidArgument("call", "is missing: a frame must be an authenticate or a call"))
                 return
             }
             guard let call = try? container.decode(Int64.self, forKey: FieldKey("call")) else {

@@ -20,7 +20,7 @@ extension SocketSession {
     static let controlFrameBytes = 6
 
     /// The refusal of a call whose reply couldn't be distinguished from another's.
-    static let repeatedNumber = RoostError.invalidArgument("call", "is the number of a call that isn't answered yet")
+    static let repeatedNumber = RoostError.invalidArgument("call", "is the number of a call that hasn't been answered yet")
 
     /// From this size on, output doesn't wait for more: a larger write isn't cheaper.
     static let unflushedBytesMax = 64 << 10

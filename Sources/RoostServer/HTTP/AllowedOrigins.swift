@@ -11,7 +11,7 @@ public struct AllowedOrigins: Sendable, Hashable {
     public struct Unusable: Error, CustomStringConvertible {
         public let origin: String
         public var description: String {
-            "\(origin) isn't an origin: it is a scheme, a host and perhaps a port, such as https://app.example.com, or * for any."
+            "\(origin) isn't an origin: give a scheme, a host and optionally a port, such as https://app.example.com, or * for any."
         }
     }
 

@@ -30,7 +30,7 @@ enum DeviceHeaders {
     static func requireNone(in fields: HTTPFields) throws(RoostError) {
         for name in all {
             guard let field = HTTPField.Name(name), fields.contains(field) else { continue }
-            throw .invalidArgument(name, "is only taken by the request that opens a socket")
+            throw .invalidArgument(name, "is only accepted in the request that opens a socket")
         }
     }
 
@@ -44,7 +44,7 @@ enum DeviceHeaders {
             return nil
         }
         guard hasToken else {
-            throw .invalidArgument(Self.id, "goes with Authorization: without it, the frame authenticate names the device")
+            throw .invalidArgument(Self.id, "requires Authorization; without it, the authenticate frame names the device")
         }
         let device = DeviceDescription(deviceId: DeviceID(id), name: name, platform: platform)
         try device.deviceId.validateLength(field: Self.id)

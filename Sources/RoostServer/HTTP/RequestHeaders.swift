@@ -19,7 +19,7 @@ enum RequestHeaders {
             guard entry.fields.contains(field) else {
                 // The call takes it as its key.
                 guard name != idempotencyKey else { return }
-                throw .invalidArgument(name, "isn't taken by \(entry.type.name), which has no field \(field)")
+                throw .invalidArgument(name, "isn't accepted by \(entry.type.name), which has no field \(field)")
             }
             let value = try value(text)
             let given = fields[field] ?? .null
@@ -58,8 +58,8 @@ enum RequestHeaders {
     /// The headers that the request for a socket doesn't take, with the reason: they apply to one operation, and a socket belongs to one user. The
     /// socket's token says on whose behalf it calls.
     static let notOfSocket: [(name: String, reason: String)] =
-        [(name: actAs, reason: "isn't taken by the socket, which is for the token's own user")]
-        + ofFields.map { (name: $0.name, reason: "isn't taken by the socket, only by operations") }
+        [(name: actAs, reason: "isn't accepted by the socket, which is for the token's own user")]
+        + ofFields.map { (name: $0.name, reason: "isn't accepted by the socket, only by operations") }
 
     /// Throws if a request for a socket has a header of an operation.
     static func requireNoneOfOperation(in fields: HTTPFields) throws(RoostError) {

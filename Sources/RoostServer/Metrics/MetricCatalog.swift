@@ -89,7 +89,7 @@ enum MetricCatalog {
         .counter("roost_checkpoints_total", "Checkpoints: the write-ahead log was written into roost.sqlite."),
         .counter(
             "roost_checkpoints_incomplete_total",
-            "Checkpoints that couldn't write all of the log, since it was being read or the disk was full."),
+            "Checkpoints that couldn't write all of the log, because it was being read or the disk was full."),
         .histogram(
             "roost_checkpoint_seconds", "How long the end of a checkpoint took. Writes wait meanwhile.", buckets: secondsBuckets),
         .counter("roost_database_damage_total", "Operations that needed a damaged page, and were refused. Restore a backup."),

@@ -55,7 +55,7 @@ public struct Backup: Codable, Sendable {
         init(writing path: String, _ code: Int32, as user: String) {
             let advice =
                 switch code {
-                case ENOSPC, EDQUOT: "Make room, or name a directory on another disk."
+                case ENOSPC, EDQUOT: "Free some space, or name a directory on another disk."
                 case EACCES, EPERM, EROFS: "Name a directory that \(user) may write to."
                 case ENOTDIR, EEXIST: "A file is in its way: name another directory."
                 default: "Name another directory."
@@ -181,7 +181,7 @@ public struct Backup: Codable, Sendable {
             guard backup.secretFingerprint == nil || backup.secretFingerprint == Storage.fingerprint(of: secret) else {
                 throw Unusable(
                     "\(file.path) isn't the secret that the database was used with. Restore with the right one, named by --secret, or with "
-                        + "--new-secret, which ends all tokens.")
+                        + "--new-secret, which invalidates all tokens.")
             }
         }
         if backup.keys == .included { _ = try await keyRing(in: directory.appending(path: keysName)) }
@@ -292,7 +292,7 @@ public struct Backup: Codable, Sendable {
         case .backup:
             guard verified.hasSecret else {
                 throw Unusable(
-                    "The backup has no token secret. Name the file with --secret, or make a new one with --new-secret, which ends all tokens."
+                    "The backup has no token secret. Name the file with --secret, or make a new one with --new-secret, which invalidates all tokens."
                 )
             }
             file = backup.appending(path: secretName)
@@ -311,7 +311,7 @@ public struct Backup: Codable, Sendable {
         case (_, .included?): file = backup.appending(path: keysName)
         case (_, .separate?):
             throw Unusable(
-                "The server also had keys in \(keysName), and they aren't in the backup. Name the file with --keys, or make a new secret with --new-secret, which ends all tokens."
+                "The server also had keys in \(keysName), and they aren't in the backup. Name the file with --keys, or make a new secret with --new-secret, which invalidates all tokens."
             )
         case (_, nil), (_, KeyRing.none?): return nil
         }

@@ -20,7 +20,7 @@ struct Storage {
             if configuration.acceptsDataLoss {
                 logger.warning(
                     """
-                    --accept-data-loss is for SQLite, and does nothing here. If PostgreSQL has lost commits, stop all nodes and give it a new \
+                    --accept-data-loss is for SQLite and has no effect here. If PostgreSQL has lost commits, stop all nodes and give it a new \
                     epoch: roost epoch renew.
                     """)
             }
@@ -100,7 +100,8 @@ struct Storage {
         }
         if known != nil, !FileManager.default.fileExists(atPath: file.url.path) {
             guard accepts else { throw wrong(isMissing: true) }
-            logger.error("The token secret is missing, which --accept-data-loss accepts. A new one is made: all tokens end.")
+            logger.error(
+                "The token secret is missing, which --accept-data-loss accepts. A new one is made: all tokens become invalid.")
         }
         let secret = try file.readOrMake().secret
         let own = Self.fingerprint(of: secret)

@@ -75,7 +75,7 @@ public struct SecretFile: Sendable {
         else {
             throw Unusable(
                 path: path, reason: "doesn't hold at least \(TokenKeys.secretSizeBytesMin) bytes in base 64",
-                advice: "Put the right one back, from a backup or another node: another secret would end all tokens")
+                advice: "Put the right one back, from a backup or another node: another secret would invalidate all tokens")
         }
         return secret
     }

@@ -208,13 +208,13 @@ import Testing
         for directory in [target, restored, server.directory] { try? FileManager.default.removeItem(at: directory) }
     }
 
-    @Test("a server says that SIGHUP changes nothing, and continues")
+    @Test("a server says that SIGHUP has no effect, and continues")
     func hangUp() async throws {
         let directory = TemporaryDirectory.make()
         let serving = try RunningCommand("serve --port 0 --drain-window 0.2 --data \(directory.path)", environment: [:])
         try await serving.wait(forOutput: "Next, in another terminal")
         serving.signal(SIGHUP)
-        try await serving.wait(forError: "SIGHUP changes nothing")
+        try await serving.wait(forError: "SIGHUP has no effect")
         serving.signal(SIGTERM)
         #expect(try await serving.end().status == 0)
     }

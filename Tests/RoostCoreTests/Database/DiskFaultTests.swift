@@ -151,7 +151,7 @@ struct DiskFaultTests {
             let fault = fault_begin("\(directory.lastPathComponent)/\(name)", Int32(fault_write.rawValue), 13, 0, 0)
             let failure = #expect(throws: DatabaseFailure.self) { try open(directory) }
             #expect(fault_end(fault) > 0)
-            #expect(failure?.message == "The disk of \(directory.path) is full. Make room, then try again.")
+            #expect(failure?.message == "The disk of \(directory.path) is full. Free some space, then try again.")
             let second = try open(directory)
             #expect(second.losses == [])
             #expect(try second.read { try $0.setting("before") } == "")

@@ -197,7 +197,7 @@ struct PostgreSQLConflictTests {
             }
         }
         #expect(results[0] == nil)
-        #expect(results[1]?.contains("These members have a distinct channel already.") == true, "\(results)")
+        #expect(results[1]?.contains("These members already have a distinct channel.") == true, "\(results)")
     }
 
     // MARK: Operations among others

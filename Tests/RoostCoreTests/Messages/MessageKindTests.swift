@@ -180,7 +180,7 @@ struct MessageKindTests {
         let lists = UpdateMetaArrays(channel: "general", message: sent.messageId, create: ["a"])
         let before = try world.dump()
         for refusal in [try world.refusal(edit, as: "ann"), try world.refusal(lists, as: "ann")] {
-            #expect(refusal?.code == .notPermitted && refusal?.message == "Only admins edit admin messages.")
+            #expect(refusal?.code == .notPermitted && refusal?.message == "Only admins can edit admin messages.")
         }
         // Nor can the sender, who is no longer an admin.
         #expect(try world.code(edit, as: "root") != nil)

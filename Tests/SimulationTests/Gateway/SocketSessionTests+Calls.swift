@@ -12,7 +12,7 @@ extension SocketSessionTests {
         let (small, large) = (
             #"{"call":1,"operation":"user.me"}"#, #"{"call":1,"operation":"message.list","with":{"channel":"general"}}"#
         )
-        let error = RoostError.invalidArgument("call", "is the number of a call that isn't answered yet")
+        let error = RoostError.invalidArgument("call", "is the number of a call that hasn't been answered yet")
         let actions = receive(Self.client(small, large), in: &session)
         #expect(try actions == [.call(.init(number: 1, operation: GetMe())), .refused(error), Self.refused(error)])
         // So is one that would be refused anyway: its refusal would be taken for the other one's answer.
