@@ -115,7 +115,7 @@ import Testing
         #expect(made.status == 0, "\(made.errors)")
         try await server.stop()
         let checked = try await CommandRun.roost(arguments: ["restore", good, "--check"])
-        #expect(checked.status == 0 && checked.lines.contains("secret in it"), "\(checked)")
+        #expect(checked.status == 0 && checked.lines.contains("secret included"), "\(checked)")
 
         let other = "\(place.path)/other"
         _ = try SecretFile(directory: URL(filePath: other)).readOrMake()
@@ -180,7 +180,7 @@ import Testing
         #expect(found.map(\.status) == [0, 0, 0], "\(found)")
         #expect(
             found.flatMap { run in run.lines.filter { $0.hasPrefix("secret ") } } == [
-                "secret not in it: keep a copy of token-secret elsewhere", "secret from \(secret)",
+                "secret not included: keep a copy of token-secret elsewhere", "secret from \(secret)",
                 "secret a new one, made now: all tokens become invalid",
             ])
         // A restored database without a secret would look as if the secret were lost.

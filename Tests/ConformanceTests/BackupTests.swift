@@ -133,7 +133,7 @@ import Testing
         let before = try await epoch()
         let run = try await CommandRun.roost("epoch renew", on: server)
         #expect(run.status == 1)
-        #expect(run.errors.contains("roost restore gives a new epoch by itself"))
+        #expect(run.errors.contains("roost restore sets a new epoch itself"))
         #expect(before != nil)
         #expect(try await epoch() == before)
         try await server.stop()
@@ -230,7 +230,7 @@ import Testing
         let text = Data(#"{"connections-max": 77}"#.utf8)
         try text.write(to: server.directory.appending(path: "roost.json"))
         let made = try await CommandRun.roost("backup \(backup.path) --with-secret", on: server)
-        #expect(made.status == 0 && made.lines.contains("settings roost.json in it"), "\(made)")
+        #expect(made.status == 0 && made.lines.contains("settings roost.json included"), "\(made)")
         try await server.stop()
         _ = try await Backup.restore(backup, to: restored, secret: .backup)
         for directory in [backup, restored] {

@@ -28,16 +28,16 @@ import Testing
                     "tags x",
                     "you are owner", "unread 0",
                 ],
-                ["bob is a member now", "cat is a member now"],
-                ["bob has the role now"], ["cat is no longer a member", "dan isn't a member"],
+                ["bob is now a member", "cat is now a member"],
+                ["bob now has the role"], ["cat is no longer a member", "dan isn't a member"],
             ])
         // The refusal of a single user is printed to standard error, like that of the whole call; JSON has it in its place.
         let refused = try await CommandRun.roost("members add team cat zed --as ann", on: server)
         #expect(
-            [refused.errors, refused.output] == ["zed was refused: There is no such user. (not_found)\n", "cat is a member now\n"])
+            [refused.errors, refused.output] == ["zed was refused: There is no such user. (not_found)\n", "cat is now a member\n"])
         // Giving a non-member a role fails, whereas removing a non-member counts as done.
         let promoted = try await CommandRun.roost("members role team bob zed --role operator --as ann", on: server)
-        #expect([promoted.errors, promoted.output] == ["zed isn't a member\n", "bob has the role already\n"])
+        #expect([promoted.errors, promoted.output] == ["zed isn't a member\n", "bob already has the role\n"])
         #expect(promoted.status == 1)
         let json = try await CommandRun.roost("members add team zed --as ann --json", on: server)
         #expect(json.status == 1 && json.errors == "" && json.output.contains("not_found"))
@@ -233,7 +233,7 @@ import Testing
             "members invite \(id) bob --welcome Come_in! --as ann", "members invite \(id) bob --as ann",
             "members withdraw \(id) bob --as ann", "members withdraw \(id) bob --as ann",
         ] { lines.append(try await CommandRun.roost(words, on: server, token: token).lines) }
-        #expect(lines == [["bob is invited"], ["bob is invited already"], ["bob is no longer invited"], ["bob isn't invited"]])
+        #expect(lines == [["bob is invited"], ["bob is already invited"], ["bob is no longer invited"], ["bob isn't invited"]])
         try await server.stop()
     }
 
@@ -285,14 +285,14 @@ import Testing
         let run = try await CommandRun.roost("chat team --as bob", on: server, input: input)
         #expect(
             run.errors.split(separator: "\n").filter { $0 != "Online." } == [
-                "The channel team is new: it was made just now.",
+                "The channel team was just created.",
                 "/jion isn't a command; /help lists them, //jion sends it as a text", "which channel? /join ID",
                 "There is no such channel. (not_found)", "ghost   refused: There is no such user. (not_found)",
                 "spirit  refused: There is no such user. (not_found)", "you have no pending invitations",
                 "type is nope, which isn't a channel type: see roost channels types. (invalid_argument)",
                 "Error: 6 lines were refused.",
             ])
-        #expect(run.lines.first == "cat is a member now" && run.output.hasSuffix("bob: hi\n") && run.status == 1)
+        #expect(run.lines.first == "cat is now a member" && run.output.hasSuffix("bob: hi\n") && run.status == 1)
         try await server.stop()
     }
 

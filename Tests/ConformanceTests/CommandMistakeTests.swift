@@ -28,13 +28,13 @@ import Testing
             ("doctor --trusted-proxies 10.0.0.0/99", "doctor", "it must be addresses and networks separated by commas"),
             ("serve --history-for-new-members maybe", "serve", "it must be true or false"),
             ("token ann --expires 31d --data DIR", "token", "--expires must be from 1 second"),
-            ("token ann --expires soon", "token", "a time is like 3600"),
+            ("token ann --expires soon", "token", "a duration must be like 3600"),
             ("token a/b --data DIR", "token", "The user's id must not contain control characters, '/' or ','."),
             ("token ann --name LONG --data DIR", "token", "The name has a limit of 128 characters."),
             ("channels list --as a/b --data DIR", "channels list", "The user's id must not contain"),
             ("chat a/b --as ann --plain", "chat", "The channel's id must not contain"),
             ("messages send general hi --as ann --metadata [1]", "messages send", "it must be a JSON object"),
-            ("restore x --data y --secret X --new-secret", "restore", "--secret and --new-secret exclude each other."),
+            ("restore x --data y --secret X --new-secret", "restore", "--secret and --new-secret can't be combined."),
             ("restore x", "restore", "Name the new data directory with --data."),
             ("messages follow team --count -3 --as ann", "messages follow", "--count must be 1 or more; it is -3."),
             ("messages follow team --admin --token x --as ann", "messages follow", "--admin makes an admin's token"),
@@ -59,20 +59,20 @@ import Testing
             ("messages edit team abc hi --as ann", "messages edit", "'<message>': a message's id is a number, as roost messages"),
             ("messages delete team 1 b --as ann", "messages delete", "'<messages>': a message's id is a number, as roost messages"),
             ("messages lst", "messages", "Did you mean 'roost messages list'?"),
-            ("messages list team --after-time 12:00 --as ann", "messages list", "a time is like 2026-03-01T12:30:05.250Z"),
+            ("messages list team --after-time 12:00 --as ann", "messages list", "a time must be like 2026-03-01T12:30:05.250Z"),
             ("messages list team --after-time 2026-03-2x --as ann", "messages list", "or a day like 2026-03-01"),
             (
                 "messages list team --around-time 2026-02-01 --before-time 2026-03-01 --as ann", "messages list",
-                "--before-time, --around-time exclude each other"
+                "--before-time, --around-time can't be combined"
             ),
-            ("messages list team --before 3 --after 1 --as ann", "messages list", "--before, --after exclude each other"),
+            ("messages list team --before 3 --after 1 --as ann", "messages list", "--before, --after can't be combined"),
             ("messages list team --before-time 2026-02-31 --as ann", "messages list", "or a day like 2026-03-01"),
             (#"messages send general hi --as ann --metadata {"a":1,"a":2}"#, "messages send", "a is given more than once."),
             (
                 #"messages send general hi --as ann --metadata {"n":12345678901234567890}"#, "messages send",
                 "n can't be kept exactly"
             ),
-            ("messages send general hi --as ann --meta-array yes", "messages send", "a list's value is like colors=red"),
+            ("messages send general hi --as ann --meta-array yes", "messages send", "a list's value must be like colors=red"),
             ("messages send general hi --as ann --kind system", "messages send", "one of 'text', 'admin' or 'custom'."),
             ("messages send general hi --as ann --push-option no", "messages send", "one of 'default', 'suppress' or 'force'."),
             ("messages send general hi --as ann --kind custom", "messages send", "--kind custom needs --custom-type"),
@@ -81,7 +81,10 @@ import Testing
                 "this is not JSON: unexpected input at byte 8."
             ),
             ("channels create --max-members -1 --as ann", "channels create", "--max-members must be from 1 to"),
-            ("channels silence team --for 0 --as ann", "channels silence", "for '--for <time>': a time is 1 second or more"),
+            (
+                "channels silence team --for 0 --as ann", "channels silence",
+                "for '--for <time>': a duration must be 1 second or more"
+            ),
             ("channels silence team --for -2 --as ann", "channels silence", "or ever"),
             ("keys remove token-secret --data DIR", "keys remove", "Add --for-good"),
         ])

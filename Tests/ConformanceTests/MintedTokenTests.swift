@@ -119,7 +119,7 @@ import Testing
             try await errors(#"{"token-lifetime-max":60,"token-issuer":"\#(Self.issuer)"}"#),
         ]
         func advice(_ setting: String, _ variable: String) -> String {
-            "(unauthenticated) The server has another \(setting) than this command knows of: put it into DATA/roost.json, or set \(variable).\n"
+            "(unauthenticated) The server's \(setting) isn't the one that this command uses: put it into DATA/roost.json, or set \(variable).\n"
         }
         #expect(
             found == [

@@ -82,7 +82,7 @@ import Testing
         let proxy = try await TLSProxy.start(.localhost, target: server.port)
         let address = "https://localhost:\(proxy.port)"
         let untrusted = try await CommandRun.roost(arguments: ["messages", "list", "team", "--token", "t", "--url", address])
-        let reason = "its certificate isn't one that this machine trusts"
+        let reason = "this machine doesn't trust its certificate"
         #expect(untrusted.errors == "Error: No secure connection to \(address) can be made: \(reason).\n")
         let untrustedChat = try await CommandRun.hasError(
             reason, from: "roost", ["chat", "team", "--as", "ann", "--plain", "--token", "t", "--url", address])

@@ -22,7 +22,7 @@ import Testing
         }
         let reason =
             switch server.fault {
-            case .signature: "its certificate isn't one that this machine trusts"
+            case .signature: "this machine doesn't trust its certificate"
             case .host: "its certificate is for another host"
             }
         #expect(failure?.description == "No secure connection to \(called.address) can be made: \(reason).")

@@ -325,7 +325,7 @@ import Testing
     func counts(words: String, option: String) async throws {
         let run = try await CommandRun.roost(
             arguments: ["bench"] + words.split(separator: " ").map(String.init) + ["--smoke", "--json"], within: .seconds(20))
-        #expect(run.status == 64 && run.output == "" && run.errors.contains("\(option) is a number from "), "\(run.errors)")
+        #expect(run.status == 64 && run.output == "" && run.errors.contains("\(option) must be a number from "), "\(run.errors)")
     }
 
     @Test("a missing directory is refused by its name, and not made, and so is a file")
@@ -336,7 +336,7 @@ import Testing
             let run = try await CommandRun.roost(
                 arguments: ["bench", "send", "--on", path, "--smoke", "--json"], within: .seconds(20))
             #expect(run.status == 64 && run.output == "", "\(path)")
-            #expect(run.errors.contains("--on names a directory, and there is none at \(path)."), "\(run.errors)")
+            #expect(run.errors.contains("--on must be a directory; there is none at \(path)."), "\(run.errors)")
         }
         #expect(!FileManager.default.fileExists(atPath: directory.path))
     }

@@ -18,8 +18,8 @@ import Testing
         arguments: [
             (Channels.Create.self, "used again within 7 days"), (Channels.Create.self, "--operator <user>"),
             (Channels.Update.self, "If neither is given, unchanged."),
-            (Channels.Create.self, "Without either the type decides."),
-            (Channels.List.self, "Only channels without this tag. Give it again"),
+            (Channels.Create.self, "If neither is given, the type decides."),
+            (Channels.List.self, "Only channels without this tag. Repeat for"),
             (Channels.Silence.self, "ever, or -1, until it is unsilenced"), (Demo.self, "for roost demo: roost-demo"),
             (Keys.Remove.self, "A removed key can't be brought back"), (CallCommand.self, "need a WebSocket and are refused"),
             (Members.self, "on standard error if it was refused"), (Messages.self, "its sender's id"),

@@ -15,7 +15,7 @@ struct BackupCommand: AsyncParsableCommand {
             """)
 
     @Argument(help: "The new directory for the backup.") var directory: String
-    @Option(help: "The server's data directory; else roost-data or roost-demo. Environment: ROOST_DATA.") var data: String?
+    @Option(help: "The server's data directory. Default: roost-data or roost-demo. Environment: ROOST_DATA.") var data: String?
     @Flag(help: "Include the token secret and token-keys.json. Anyone who can read them can issue tokens for any user.")
     var withSecret = false
     @Flag(help: "Print JSON.") var json = false
@@ -33,7 +33,7 @@ struct BackupCommand: AsyncParsableCommand {
         } catch is ControlSocket.Unanswered {
             let partial = target.deletingLastPathComponent().appending(path: Backup.partialPrefix(of: target)).path
             throw Failure(
-                "The server ended before the backup was complete: see its log. Delete what it had copied, \(partial)…, and make another."
+                "The server ended before the backup was complete; see its log. Delete the partial copy, \(partial)…, and make another backup."
                     .safe())
         } catch {
             if await Self.isOnPostgreSQL(data) {
@@ -81,7 +81,7 @@ struct RestoreCommand: AsyncParsableCommand {
     @Flag(help: "Only read the backup and report whether it is complete.") var check = false
 
     func run() async throws {
-        guard secret == nil || !newSecret else { throw ValidationError("--secret and --new-secret exclude each other.") }
+        guard secret == nil || !newSecret else { throw ValidationError("--secret and --new-secret can't be combined.") }
         guard keys == nil || secret != nil else { throw ValidationError("--keys needs --secret.") }
         let from = URL(filePath: backup, directoryHint: .isDirectory)
         guard !check else {
@@ -109,7 +109,7 @@ private enum BackupText {
             "database  \(backup.pages) pages, checksum \(backup.checksum), read back",
             "rows      " + ["message", "channel", "user"].map { counted(backup.rows(in: $0 + "s"), $0) }.joined(separator: ", "),
             "secret    \(source(of: backup, secret))",
-        ] + keys(of: backup, secret) + (backup.hasSettings == true ? ["settings  \(Settings.fileName) in it"] : [])
+        ] + keys(of: backup, secret) + (backup.hasSettings == true ? ["settings  \(Settings.fileName) included"] : [])
     }
 
     /// `1 user`, `2 users`
@@ -117,7 +117,7 @@ private enum BackupText {
 
     private static func source(of backup: Backup, _ secret: Backup.Secret) -> String {
         switch secret {
-        case .backup: backup.hasSecret ? "in it" : "not in it: keep a copy of token-secret elsewhere"
+        case .backup: backup.hasSecret ? "included" : "not included: keep a copy of token-secret elsewhere"
         case .file(let file, _): "from \(file.path)"
         case .new: "a new one, made now: all tokens become invalid"
         }
@@ -128,8 +128,8 @@ private enum BackupText {
         // The keys end with the secret.
         case (.new, _): []
         case (.file(_, let file?), _): ["keys      from \(file.path)"]
-        case (_, .included?): ["keys      in it"]
-        case (_, .separate?): ["keys      not in it: keep a copy of token-keys.json elsewhere"]
+        case (_, .included?): ["keys      included"]
+        case (_, .separate?): ["keys      not included: keep a copy of token-keys.json elsewhere"]
         case (_, nil), (_, Backup.KeyRing.none?): []
         }
     }

@@ -25,11 +25,11 @@ struct Epoch: AsyncParsableCommand {
             let address = settings.text(.database)
             guard address != "sqlite" else {
                 throw Failure(
-                    "Name the database with --database postgres://… For SQLite, roost restore gives a new epoch by itself.")
+                    "Name the database with --database postgres://… For SQLite, roost restore sets a new epoch itself.")
             }
             let epoch: String
             do { epoch = "\(try EpochRenewal.run(url: address))" } catch { throw Failure(error) }
-            try Output.line("The epoch is \(epoch) now. Start the nodes.")
+            try Output.line("The epoch is now \(epoch). Start the nodes.")
         }
     }
 }

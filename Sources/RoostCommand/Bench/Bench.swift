@@ -23,8 +23,8 @@ struct Bench: AsyncParsableCommand {
 /// The options of every benchmark.
 struct BenchOptions: ParsableArguments {
     @Flag(help: "Print one JSON object instead of a table.") var json = false
-    @Flag(help: "Measure for a shorter time, and on less. The figures then vary more.") var quick = false
-    @Flag(help: "Only check that every part works, in about a second each. The figures then mean nothing.") var smoke = false
+    @Flag(help: "Measure for a shorter time, on less data. The figures then vary more.") var quick = false
+    @Flag(help: "Only check that every part works, in about a second each. The figures are then meaningless.") var smoke = false
     @Option(
         help:
             "Another build of roost: both are measured alternately, five times each, and compared. For fanout, send, idle, history, resume and channels."
@@ -32,14 +32,14 @@ struct BenchOptions: ParsableArguments {
     @Option(help: "A directory on the disk to measure. The default is the current one.") var on = "."
 
     func validate() throws {
-        if quick, smoke { throw ValidationError("--quick and --smoke exclude one another.") }
+        if quick, smoke { throw ValidationError("--quick and --smoke can't be combined.") }
         var isDirectory: ObjCBool = false
         guard FileManager.default.fileExists(atPath: on, isDirectory: &isDirectory), isDirectory.boolValue else {
-            throw ValidationError("--on names a directory, and there is none at \(on).")
+            throw ValidationError("--on must be a directory; there is none at \(on).")
         }
         guard let against else { return }
         guard FileManager.default.isExecutableFile(atPath: against) else {
-            throw ValidationError("--against names a program, and \(against) can't be run.")
+            throw ValidationError("--against must be a program; \(against) can't be run.")
         }
     }
 
@@ -71,7 +71,7 @@ enum BenchCount {
     /// Throws unless the value of an option is in its range.
     static func require(_ value: Int, of option: String, in range: ClosedRange<Int>) throws {
         guard range.contains(value) else {
-            throw ValidationError("\(option) is a number from \(range.lowerBound) to \(range.upperBound).")
+            throw ValidationError("\(option) must be a number from \(range.lowerBound) to \(range.upperBound).")
         }
     }
 }

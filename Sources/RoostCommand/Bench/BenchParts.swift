@@ -58,8 +58,8 @@ struct BenchMixed: AsyncParsableCommand {
 
 struct BenchStorm: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "storm", abstract: "A server is killed, and all of its clients come back at once.")
-    @Option(help: "Clients. This process and the server need as many descriptors each.")
+        commandName: "storm", abstract: "A server is killed, and all of its clients reconnect at once.")
+    @Option(help: "Number of clients. This process and the server each need as many file descriptors.")
     var clients = BenchPart.Standard.idleSockets
     @OptionGroup var options: BenchOptions
 
@@ -71,7 +71,7 @@ struct BenchStorm: AsyncParsableCommand {
 struct BenchIdle: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "idle", abstract: "Authenticated connections that do nothing.")
-    @Option(help: "Connections to hold. This process and the server need as many descriptors each.")
+    @Option(help: "Connections to hold. This process and the server each need as many file descriptors.")
     var sockets = BenchPart.Standard.idleSockets
     @OptionGroup var options: BenchOptions
 
@@ -92,7 +92,7 @@ struct BenchStart: AsyncParsableCommand {
 
 struct BenchHistory: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "history", abstract: "Pages of 50 at random places of a long channel.")
+        commandName: "history", abstract: "Pages of 50 at random positions in a long channel.")
     @OptionGroup var options: BenchOptions
 
     func run() async throws { try await options.report(.history) }
@@ -109,7 +109,7 @@ struct BenchMessages: AsyncParsableCommand {
 struct BenchLive: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "live", abstract: "Typing and reading by 1,000 members, sockets that start and stop watching, and new names.")
-    @Option(help: "Sockets that watch. This process and the server need as many descriptors each.")
+    @Option(help: "Sockets that watch. This process and the server each need as many file descriptors.")
     var sockets = BenchPart.Standard.idleSockets
     @OptionGroup var options: BenchOptions
 
@@ -147,7 +147,7 @@ struct BenchSDK: AsyncParsableCommand {
 struct BenchEffects: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "effects", abstract: "Scheduled effects: what one adds to the cost of a send, and how late they run.")
-    @Option(help: "Effects that wait meanwhile.") var waiting = BenchPart.Standard.effectsWaiting
+    @Option(help: "Effects that are waiting meanwhile.") var waiting = BenchPart.Standard.effectsWaiting
     @OptionGroup var options: BenchOptions
 
     func validate() throws { try BenchCount.require(waiting, of: "--waiting", in: BenchCount.waitingEffects) }
@@ -185,7 +185,9 @@ struct BenchCluster: AsyncParsableCommand {
             floor of sends is pgbench, which runs the statements of a send against the same server, in batches of the same size.
             """)
     @Option(
-        help: "A PostgreSQL database to use, as postgres://user@host/name. No server may use it, and what is put in stays there.")
+        help:
+            "A PostgreSQL database to use, as postgres://user@host/name. No server may be using it, and what the benchmark stores stays there."
+    )
     var database: String?
     @Option(help: "A NATS server to use, as nats://host:4222.") var bus: String?
     @Option(help: "Seconds of each measurement. The default is 10, and 3 with --quick.") var seconds: Int?

@@ -38,10 +38,10 @@ struct CallCommand: AsyncParsableCommand {
         completion: .custom { words, _, prefix in CallCompletions.operations(words, prefix) })
     var name: String?
     @Argument(
-        help: ArgumentHelp("A field of it.", valueName: "field=value"),
+        help: ArgumentHelp("A field of the operation.", valueName: "field=value"),
         completion: .custom { words, _, prefix in CallCompletions.fields(words, prefix) })
     var fields: [String] = []
-    @Flag(help: "List the operations; with a part of a name, those whose name has it.") var list = false
+    @Flag(help: "List the operations, or only those whose name contains a text.") var list = false
     @Flag(name: .shortAndLong, help: "Show help; after an operation, its fields with their types and limits.") var help = false
     @OptionGroup var asking: AskingOptions
 
@@ -111,7 +111,7 @@ enum CallHelp {
         let lists = operation.schema.fields.compactMap { CallExample.ofObjects($0.name, $0.schema) }
         let head = [operation.summary, "", "\(operation.route), with the permission \(operation.permission.rawValue)", ""]
         let fields = rows.isEmpty ? ["It has no fields."] : Output.table([["field", "type", "limits"]] + rows)
-        let note = rows.contains { $0[0].hasSuffix("?") } ? ["", "A field with ? can be left out."] : []
+        let note = rows.contains { $0[0].hasSuffix("?") } ? ["", "A field marked ? is optional."] : []
         let examples = lists.isEmpty ? [] : ["", "A list of objects is JSON:"] + lists.map { "  \($0)" }
         return head + fields + note + examples + ["", "Answer: \(answer(operation.response))"]
     }

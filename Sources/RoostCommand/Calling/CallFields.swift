@@ -6,7 +6,7 @@ import RoostServer
 /// The words `field=value` of a command line as the fields of an operation, each read according to its schema.
 ///
 /// - A field of an object is named with the object, `policy.send=members`, or the object is given as JSON, `policy={"send":"members"}`.
-/// - A list is JSON, or its values with commas between them; given again, it gets further values.
+/// - A list is JSON, or its values separated by commas them; given again, it gets further values.
 struct CallFields {
     private(set) var values: [String: JSONValue] = [:]
     private let operation: OperationGuide
@@ -115,7 +115,7 @@ struct CallFields {
         case .array(let element):
             guard !text.hasPrefix("[") else {
                 guard case .array(let values)? = try Self.json(text, at: path) else {
-                    throw wrong(name, "a JSON array, or values with commas between", text)
+                    throw wrong(name, "a JSON array, or values separated by commas", text)
                 }
                 return .array(values)
             }

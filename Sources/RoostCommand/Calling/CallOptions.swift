@@ -36,7 +36,7 @@ struct AskingOptions: ParsableArguments {
     }
 
     static let adminWithToken = ValidationError(
-        "--admin makes an admin's token from the data directory; a given token is used as it is.")
+        "--admin makes an admin's token from the data directory; a given token is used as is.")
 
     /// Returns the server with the token to use, and the directory that the token was made from if it wasn't given.
     private func callServer(at url: URL) async throws -> (CallServer, secretDirectory: URL?) {
@@ -63,7 +63,7 @@ struct AskingOptions: ParsableArguments {
 /// The caller, the server and the output format: the options of the commands for scripts.
 struct CallOptions: ParsableArguments {
     @OptionGroup var asking: AskingOptions
-    @Flag(help: "Print JSON: the answer as the protocol has it.") var json = false
+    @Flag(help: "Print JSON: the response as in the protocol.") var json = false
 
     /// Connects for some calls.
     ///
@@ -135,6 +135,6 @@ extension RoostError {
         guard let setting = TokenRules.setting(of: claim) else { return summaryLine }
         let file = directory.appending(path: Settings.fileName).relativePath
         return
-            "\(summaryLine) The server has another \(setting.name) than this command knows of: put it into \(file), or set \(setting.environmentName)."
+            "\(summaryLine) The server's \(setting.name) isn't the one that this command uses: put it into \(file), or set \(setting.environmentName)."
     }
 }

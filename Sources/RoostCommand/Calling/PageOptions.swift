@@ -4,10 +4,10 @@ import RoostAPI
 
 /// The requested part of a list.
 struct PageOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("Rows of a page, 1 to 100.", valueName: "rows"), transform: NumberArgument.pageLimit)
+    @Option(help: ArgumentHelp("Rows per page, 1 to 100.", valueName: "rows"), transform: NumberArgument.pageLimit)
     var limit: Int?
     @Option(help: "The nextCursor of the previous page, as --json prints it.") var cursor: String?
-    @Flag(help: "All pages, one after the other.") var all = false
+    @Flag(help: "All pages, one after another.") var all = false
 
     /// The options, by the names of the fields that they set.
     static let names = ["limit": "--limit", "cursor": "--cursor"]
@@ -37,7 +37,7 @@ struct PageOptions: ParsableArguments {
         try options.show(page, page.items.isEmpty ? [] : lines(page.items))
         guard !options.json else { return }
         if page.isEmptyEnd { Output.note(none) }
-        if page.nextCursor != nil { Output.note("There is more: --all shows all of it.") }
+        if page.nextCursor != nil { Output.note("There are more rows: --all shows all of them.") }
     }
 }
 

@@ -61,12 +61,12 @@ enum PlainWords {
 
     /// Keyed by BoringSSL's names.
     private static let tlsReasons: [(name: String, reason: String)] = [
-        ("CERTIFICATE_VERIFY_FAILED", "its certificate isn't one that this machine trusts"),
-        ("unableToValidateCertificate", "its certificate isn't one that this machine trusts"),
+        ("CERTIFICATE_VERIFY_FAILED", "this machine doesn't trust its certificate"),
+        ("unableToValidateCertificate", "this machine doesn't trust its certificate"),
         ("failedToValidateHostname", "its certificate is for another host"),
         ("WRONG_VERSION_NUMBER", "it doesn't speak TLS: http rather than https, perhaps"),
         ("HTTP_REQUEST", "it doesn't speak TLS: http rather than https, perhaps"),
-        ("PROTOCOL_VERSION", "it speaks no version of TLS that this program does"),
+        ("PROTOCOL_VERSION", "it supports no version of TLS that this program does"),
         ("HANDSHAKE_FAILURE", "it refuses the TLS handshake"),
         ("handshakeFailed", "the TLS handshake failed"),
     ]

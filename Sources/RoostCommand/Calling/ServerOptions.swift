@@ -6,7 +6,7 @@ import RoostAPI
 /// The server and the token: the options of every command that connects to a server.
 struct ServerOptions: ParsableArguments {
     @Option(help: "The server's address. Default: http://127.0.0.1:8080. Environment: ROOST_URL.") var url: String?
-    @Option(help: "The server's data directory, for its secret; else roost-data or roost-demo. Environment: ROOST_DATA.")
+    @Option(help: "The server's data directory, for its secret. Default: roost-data or roost-demo. Environment: ROOST_DATA.")
     var data: String?
     @Option(help: "A token for the user, made by roost token. Environment: ROOST_TOKEN.") var token: String?
 
@@ -42,7 +42,7 @@ struct ServerOptions: ParsableArguments {
     func mint() throws -> TokenMint {
         guard let mint = TokenMint.named(data) ?? .usual() else {
             throw Failure(
-                "There is no server's data directory here, to make a token from. Start one (roost demo), name its directory with --data, or give a token with --token."
+                "There is no server's data directory here to make a token from. Start a server (roost demo), name its directory with --data, or give a token with --token."
             )
         }
         return mint

@@ -7,13 +7,13 @@ extension Channels {
         static let configuration = CommandConfiguration(
             abstract: "Create a channel.",
             discussion:
-                "The user becomes its owner and first member. If such a channel is distinct, the existing one with the same members is shown."
+                "The user becomes its owner and first member. If a distinct channel with the same members exists, it is shown instead."
         )
 
         @Argument(help: "The channel's id, which never changes. Generated if left out.") var channel: ChannelID?
         @Option(help: "The channel's type: see roost channels types.") var type: ChannelType = .community
-        @Option(help: "A member from the start. Give it again for more.") var user: [UserID] = []
-        @Option(help: ArgumentHelp("A member from the start who becomes an operator. Give it again for more.", valueName: "user"))
+        @Option(help: "An initial member. Repeat for more.") var user: [UserID] = []
+        @Option(help: ArgumentHelp("An initial member who becomes an operator. Repeat for more.", valueName: "user"))
         var `operator`: [UserID] = []
         @Flag(help: "At most one channel for these members.") var distinct = false
         @Flag(help: "Don't store its messages.") var ephemeral = false
@@ -22,7 +22,8 @@ extension Channels {
         @OptionGroup var attributes: AttributeOptions
         @Flag(
             help:
-                "Whether everyone can find and join it, or members find it and invite others. Without either the type decides.")
+                "Whether everyone can find and join it, or only members find it and invite others. If neither is given, the type decides."
+        )
         var access: PublicOrPrivate?
         @OptionGroup var options: CallOptions
 
@@ -51,7 +52,9 @@ extension Channels {
 
         @Argument(help: "The channel's id.") var channel: ChannelID
         @OptionGroup var attributes: AttributeOptions
-        @Flag(help: "Whether everyone can find and join it, or members find it and invite others. If neither is given, unchanged.")
+        @Flag(
+            help:
+                "Whether everyone can find and join it, or only members find it and invite others. If neither is given, unchanged.")
         var access: PublicOrPrivate?
         @Flag(help: "Remove all tags.") var noTags = false
         @Option(
@@ -84,9 +87,9 @@ extension Channels {
 /// The attributes that can be set when a channel is created, and later.
 struct AttributeOptions: ParsableArguments {
     @Option(help: "The name that people see.") var name: String?
-    @Option(help: "A tag. Give it again for more.") var tag: [String] = []
+    @Option(help: "A tag. Repeat for more.") var tag: [String] = []
     @Option(help: "The app's own classification of the channel.") var customType: String?
-    @Option(help: ArgumentHelp("The address of a picture.", valueName: "address")) var cover: String?
+    @Option(help: ArgumentHelp("The URL of a picture.", valueName: "address")) var cover: String?
     @Option(
         help: ArgumentHelp("A JSON object of the app's own: '{\"floor\": 3}'.", valueName: "json"), transform: JSONArgument.read)
     var metadata: JSONArgument?

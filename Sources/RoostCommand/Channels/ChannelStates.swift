@@ -45,7 +45,7 @@ extension Channels {
             discussion: "The next message brings it back, unless it is archived.")
 
         @Flag(help: "Keep it hidden until it is unhidden.") var archive = false
-        @Flag(help: "Conceal its messages so far, for good.") var clear = false
+        @Flag(help: "Conceal its messages so far permanently.") var clear = false
         @OptionGroup var target: ChannelTarget
         var call: HideChannel {
             HideChannel(channel: target.channel, hidePreviousMessages: clear, allowAutoUnhide: !archive)

@@ -18,17 +18,17 @@ struct Channels: AsyncParsableCommand {
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(abstract: "List channels: the user's own, or all that the user may find.")
 
-        @Option(help: "Which: the user's own, all that the user may find, or those of them without the user.")
+        @Option(
+            help: "Which channels: the user's own, all that the user may find, or those of them that the user isn't a member of.")
         var membership: MembershipFilter = .member
-        @Option(help: "Only this type. Give it again for more.") var type: [ChannelType] = []
-        @Option(help: "Only with this tag. Give it again to match any of several.") var tag: [String] = []
-        @Option(help: "Only channels without this tag. Give it again for channels without any of several.") var withoutTag:
-            [String] = []
+        @Option(help: "Only this type. Repeat for more.") var type: [ChannelType] = []
+        @Option(help: "Only with this tag. Repeat to match any of several.") var tag: [String] = []
+        @Option(help: "Only channels without this tag. Repeat for channels without any of several.") var withoutTag: [String] = []
         @Option(help: "Only channels whose name contains this.") var name: String?
-        @Option(help: "Only with this member. Give it again for more, all of whom are in it.") var user: [UserID] = []
-        @Option(help: "Which hidden ones. (default: unhiddenOnly)") var hidden: HiddenFilter?
+        @Option(help: "Only with this member. Repeat for channels with all of several.") var user: [UserID] = []
+        @Option(help: "Which hidden channels. (default: unhiddenOnly)") var hidden: HiddenFilter?
         @Flag(help: "Only with unread messages.") var unread = false
-        @Flag(help: "Deleted ones too, where the user may see them.") var deleted = false
+        @Flag(help: "Deleted channels too, where the user may see them.") var deleted = false
         @Option(help: "The order. (default: lastMessage for the user's own, else created)") var sort: ChannelSort?
         @Option(help: "The direction of the order. (default: ascending for name, else descending)") var order: SortDirection?
         @OptionGroup var page: PageOptions

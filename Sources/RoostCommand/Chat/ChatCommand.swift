@@ -27,7 +27,7 @@ struct ChatCommand: AsyncParsableCommand {
     )
     var store: String?
     @Flag(help: "Print lines instead of a screen.") var plain = false
-    @Flag(help: "Only join the channel; don't make one that doesn't exist.") var join = false
+    @Flag(help: "Only join the channel; don't create it if it doesn't exist.") var join = false
 
     func run() async throws {
         let (user, channel) = (UserID(user), ChannelID(channel))

@@ -46,7 +46,7 @@ enum ChatHelp {
         Command(name: .delete, what: "delete your last message", isForLines: false),
         Command(name: .retry, what: "resend what was refused; /discard gives it up", isForLines: false),
         Command(name: .discard, what: "give up what was refused, or waits for the end of a refusal", isForLines: false),
-        Command(name: .unread, what: "mark the last message of others as unread again", isForLines: false),
+        Command(name: .unread, what: "mark the last message from someone else as unread", isForLines: false),
         Command(name: .read, arguments: "all", what: "mark all your channels as read", isForLines: false),
         Command(name: .mentions, what: "the newest messages that mention you, in all channels"),
         Command(name: .reset, what: "conceal all messages so far from yourself"),

@@ -195,7 +195,7 @@ private struct Words {
         let word = words.removeFirst()
         if let id = Int64(word), id > 0 { return .message(MessageID(rawValue: id)) }
         guard let time = TimeArgument(argument: word) else {
-            throw Wrong(reason: "a time is like 2026-03-02T09:05:00Z, or 2026-03-02 for its beginning in UTC")
+            throw Wrong(reason: "a time must be like 2026-03-02T09:05:00Z, or 2026-03-02 for its start in UTC")
         }
         return .time(time.timestamp)
     }
@@ -214,7 +214,7 @@ private struct Words {
         try refuseOption()
         let word = words.removeFirst()
         guard let duration = Lifetime(argument: word) else {
-            throw Wrong(reason: "\(word.safe()) isn't a time: seconds, or like 90s, 45m, 12h, 30d")
+            throw Wrong(reason: "\(word.safe()) isn't a duration: give seconds, or one like 90s, 45m, 12h, 30d")
         }
         return duration.seconds
     }

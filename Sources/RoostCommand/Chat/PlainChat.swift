@@ -126,7 +126,7 @@ final class PlainChat {
         while true {
             do {
                 try await room.chat.connect()
-                if try await room.enter() { Output.note("The channel \(room.channel.id) is new: it was made just now.") }
+                if try await room.enter() { Output.note("The channel \(room.channel.id) was just created.") }
                 let state = try await room.channel.watch(limit: Self.historyLength)
                 try await show(state.messages.messages)
                 printed.hasBegun = true

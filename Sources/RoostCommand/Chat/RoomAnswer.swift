@@ -145,7 +145,7 @@ extension Room {
     private func list(hidden: Bool) async throws -> RoomAnswer {
         let page = try await chat.call(QueryChannels(hidden: hidden ? .hiddenOnly : nil, limit: Limits.channelPage.max))
         guard !page.items.isEmpty else {
-            return RoomAnswer(hidden ? "no channel of yours is hidden" : "you have no channels; /create ID makes one")
+            return RoomAnswer(hidden ? "you have no hidden channels" : "you have no channels; /create ID makes one")
         }
         let rows = page.items.map { view in
             [

@@ -9,7 +9,7 @@ struct Doctor: AsyncParsableCommand {
         discussion: "Exit code 1 when a check fails. A warning says what would be better.")
 
     @OptionGroup var flags: SettingFlags
-    @Option(help: "The server's address; else the one that the settings name. Environment: ROOST_URL.") var url: String?
+    @Option(help: "The server's address. Default: the one in the settings. Environment: ROOST_URL.") var url: String?
     @Flag(help: "Print JSON.") var json = false
 
     func validate() throws {

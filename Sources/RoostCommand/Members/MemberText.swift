@@ -36,17 +36,17 @@ enum MemberText {
 
     private static func text(of result: MemberResult) -> String {
         switch result.outcome {
-        case .added: "is a member now"
+        case .added: "is now a member"
         case .removed: "is no longer a member"
-        case .changed: "has the role now"
+        case .changed: "now has the role"
         case .invited: "is invited"
         case .withdrawn: "is no longer invited"
-        case .alreadyMember: "is a member already"
-        case .alreadyInvited: "is invited already"
-        case .unchanged: "has the role already"
+        case .alreadyMember: "is already a member"
+        case .alreadyInvited: "is already invited"
+        case .unchanged: "already has the role"
         case .notMember: "isn't a member"
         case .notInvited: "isn't invited"
-        case .autoDeclined: "has reached the limit of channels: declined"
+        case .autoDeclined: "has reached the channel limit: declined"
         case .refused: result.error.map { "refused: \($0.summaryLine)" } ?? "refused"
         }
     }

@@ -18,8 +18,8 @@ struct Members: AsyncParsableCommand {
 
     /// The members to list.
     struct Filters: ParsableArguments {
-        @Option(help: "Only in this state. Give it again for more. (default: member)") var state: [MemberFilter] = []
-        @Option(help: "Only with this role. Give it again for more.") var role: [ChannelRole] = []
+        @Option(help: "Only in this state. Repeat for more. (default: member)") var state: [MemberFilter] = []
+        @Option(help: "Only with this role. Repeat for more.") var role: [ChannelRole] = []
 
         /// The options of member lists, by the names of the fields that they set.
         static let names = ["states": "--state", "roles": "--role", "sort": "--sort", "order": "--order"]

@@ -4,23 +4,23 @@ import RoostAPI
 /// A message's fields besides its text: an option for each field of ``MessageContent``.
 struct ContentOptions: ParsableArguments {
     @Option(help: "The kind of message. An admin message is the app's own: for admins and backends.") var kind: Kind = .text
-    @Option(help: ArgumentHelp("A user whom it mentions. Give it again for more.", valueName: "user")) var mention: [UserID] = []
-    @Flag(help: "It mentions the channel.") var mentionChannel = false
+    @Option(help: ArgumentHelp("A user to mention. Repeat for more.", valueName: "user")) var mention: [UserID] = []
+    @Flag(help: "Mention the whole channel.") var mentionChannel = false
     @Option(help: "The app's own classification. A custom message needs one.") var customType: String?
     // The name `--data` is taken by the data directory.
     @Option(help: ArgumentHelp("The app's own payload, a text.", valueName: "text")) var messageData: String?
     @Option(help: ArgumentHelp("The app's own data, a JSON object.", valueName: "json"), transform: JSONArgument.read)
     var metadata: JSONArgument?
-    @Option(help: "A tag. Give it again for more.") var tag: [String] = []
+    @Option(help: "A tag. Repeat for more.") var tag: [String] = []
     @Option(
-        help: ArgumentHelp("A value of one of its lists: colors=red. Give it again for more.", valueName: "list=value"),
+        help: ArgumentHelp("A value of one of its lists: colors=red. Repeat for more.", valueName: "list=value"),
         transform: MetaArrayArgument.read)
     var metaArray: [MetaArrayArgument] = []
     @Option(help: ArgumentHelp("The message that it replies to.", valueName: "id"), transform: NumberArgument.messageID)
     var parent: MessageID?
-    @Option(help: ArgumentHelp("A language to translate its text into: pt-BR. Give it again for more.", valueName: "language"))
+    @Option(help: ArgumentHelp("A language to translate its text into: pt-BR. Repeat for more.", valueName: "language"))
     var targetLanguage: [String] = []
-    @Option(help: ArgumentHelp("Which members get a push for it.", valueName: "option")) var pushOption: PushOption = .default
+    @Option(help: ArgumentHelp("Which members get a push notification.", valueName: "option")) var pushOption: PushOption = .default
     @Flag(help: "Send it silently: it is never unread.") var silent = false
 
     /// The kinds that callers may send; the server sends the others itself.
@@ -71,7 +71,7 @@ struct MetaArrayArgument {
     /// - Throws: `ValidationError` with the format.
     static func read(_ text: String) throws -> MetaArrayArgument {
         guard let equals = text.firstIndex(of: "="), equals != text.startIndex else {
-            throw ValidationError("a list's value is like colors=red")
+            throw ValidationError("a list's value must be like colors=red")
         }
         return MetaArrayArgument(name: String(text[..<equals]), value: String(text[text.index(after: equals)...]))
     }

@@ -8,7 +8,7 @@ import RoostServer
 extension Messages {
     struct Follow: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Print each message that is sent or changed from now on, one JSON object a line.",
+            abstract: "Print each message that is sent or changed from now on, one JSON object per line.",
             discussion: """
                 The caller has to be a member of the channel who may read it; it ends when they may no longer. Messages are printed in order and without gaps; one that is edited or deleted is printed again, \
                 and a permanently deleted one is reported by its seq as "purged". \
@@ -25,7 +25,7 @@ extension Messages {
         @Argument(help: "The channel's id.") var channel: ChannelID
         @Option(help: ArgumentHelp("Begin after this seq.", valueName: "seq"), transform: NumberArgument.seq) var after: Seq?
         @Option(
-            help: ArgumentHelp("End after so many messages, 1 or more.", valueName: "messages"), transform: NumberArgument.whole)
+            help: ArgumentHelp("End after this many messages, 1 or more.", valueName: "messages"), transform: NumberArgument.whole)
         var count: Int?
         @OptionGroup var asking: AskingOptions
 
@@ -72,7 +72,7 @@ extension Messages {
             var left = countMax
             if followed.isEphemeral {
                 Output.note(
-                    "\(channel.rawValue.safe()) is ephemeral, and keeps no messages: those that come from now on are printed.")
+                    "\(channel.rawValue.safe()) is ephemeral and keeps no messages: only new ones are printed.")
             }
             try await tell(after: &position, &left)
             while left > 0, let event = await nextNews(&news) {
@@ -84,7 +84,7 @@ extension Messages {
         /// Throws a ``Failure`` if the channel can't be followed from a seq.
         private func check(_ after: Seq, in followed: Channel) throws {
             guard !followed.isEphemeral else {
-                throw Failure("--after can't be used with \(channel.rawValue.safe()): it is ephemeral, and keeps no messages.")
+                throw Failure("--after can't be used with \(channel.rawValue.safe()): it is ephemeral and keeps no messages.")
             }
             let end = followed.counters.seq
             guard after <= end else { throw Failure("--after must be \(end) or less: the channel ends there.") }
@@ -102,7 +102,7 @@ extension Messages {
             case .missed(let places):
                 // Messages from before the first connection aren't missing.
                 if let place = places[channel], place > 0 {
-                    Output.note("Messages that came since \(place) may be missing: \(channel.rawValue.safe()) keeps none.")
+                    Output.note("Messages sent since \(place) may be missing: \(channel.rawValue.safe()) keeps none.")
                 }
                 return false
             }

@@ -21,7 +21,7 @@ struct Messages: AsyncParsableCommand {
     struct List: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List messages of a channel: the newest, or those at a position.",
-            discussion: "A time is like 2026-03-02T09:05:00Z, in any time zone, or 2026-03-02, which is its beginning in UTC.")
+            discussion: "A time is like 2026-03-02T09:05:00Z, in any time zone, or 2026-03-02, the start of that day in UTC.")
 
         @Argument(help: "The channel's id.") var channel: ChannelID
         @Option(help: ArgumentHelp("Messages before a seq.", valueName: "seq"), transform: NumberArgument.seq)
@@ -38,10 +38,10 @@ struct Messages: AsyncParsableCommand {
         var afterTime: TimeArgument?
         @Option(help: ArgumentHelp("Messages on both sides of a time.", valueName: "time"), transform: TimeArgument.read)
         var aroundTime: TimeArgument?
-        @Option(help: "Only of this kind. Give it again for more.") var kind: [MessageKind] = []
+        @Option(help: "Only of this kind. Repeat for more.") var kind: [MessageKind] = []
         @Option(help: "Only with this custom type.") var customType: String?
-        @Option(help: ArgumentHelp("Only of this user. Give it again for more.", valueName: "user")) var sender: [UserID] = []
-        @Option(help: ArgumentHelp("Messages of a page, 1 to 100.", valueName: "rows"), transform: NumberArgument.pageLimit)
+        @Option(help: ArgumentHelp("Only of this user. Repeat for more.", valueName: "user")) var sender: [UserID] = []
+        @Option(help: ArgumentHelp("Messages per page, 1 to 100.", valueName: "rows"), transform: NumberArgument.pageLimit)
         var limit: Int?
         @Flag(help: "The newest first.") var reverse = false
         @OptionGroup var options: CallOptions
@@ -53,7 +53,7 @@ struct Messages: AsyncParsableCommand {
             ]
             let given = places.filter { $0.isGiven }.map { $0.name }
             guard given.count <= 1 else {
-                throw ValidationError("\(given.joined(separator: ", ")) exclude each other: a page has one place.")
+                throw ValidationError("\(given.joined(separator: ", ")) can't be combined: give one position.")
             }
         }
 
@@ -69,7 +69,7 @@ struct Messages: AsyncParsableCommand {
                 if page.messages.isEmpty {
                     let isEphemeral = (try? await connection.call(GetChannel(channel: channel)))?.channel.isEphemeral == true
                     Output.note(
-                        isEphemeral ? "\(channel.rawValue.safe()) is ephemeral, and keeps no messages." : "No such messages.")
+                        isEphemeral ? "\(channel.rawValue.safe()) is ephemeral and keeps no messages." : "No such messages.")
                 }
                 let places = (page.from ?? page.messages.map(\.seq).min(), page.to ?? page.messages.map(\.seq).max())
                 if page.hasOlder, let seq = places.0 { Output.note("There are older ones: --before \(seq)") }
@@ -118,7 +118,7 @@ struct Messages: AsyncParsableCommand {
 
     struct Delete: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Delete messages, all of them or none: their places stay.",
+            abstract: "Delete messages, all of them or none: their positions stay.",
             discussion: """
                 With --for-good only a message's place is left; such messages are deleted one after another. With --for-me others still see \
                 them.
@@ -126,12 +126,12 @@ struct Messages: AsyncParsableCommand {
 
         @Argument(help: "The channel's id.") var channel: ChannelID
         @Argument(help: "The messages' ids: at most 100.", transform: NumberArgument.messageID) var messages: [MessageID]
-        @Flag(help: "Leave nothing of them.") var forGood = false
+        @Flag(help: "Delete them permanently.") var forGood = false
         @Flag(help: "Delete them for the caller alone.") var forMe = false
         @OptionGroup var options: CallOptions
 
         func validate() throws {
-            if forGood, forMe { throw ValidationError("--for-good and --for-me exclude each other.") }
+            if forGood, forMe { throw ValidationError("--for-good and --for-me can't be combined.") }
         }
 
         func run() async throws {
@@ -154,7 +154,7 @@ struct Messages: AsyncParsableCommand {
 
     struct Undelete: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Bring a deleted message back, within the time that the server's --undeletion allows.")
+            abstract: "Restore a deleted message within the time that the server's --undeletion allows.")
 
         @Argument(help: "The channel's id.") var channel: ChannelID
         @Argument(help: "The message's id.", transform: NumberArgument.messageID) var message: MessageID
@@ -171,7 +171,7 @@ struct Messages: AsyncParsableCommand {
     struct Versions: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "List a message's earlier versions, the newest first, as long as the server keeps them.",
-            discussion: "A line has when the version was replaced, by whom, and its text.")
+            discussion: "A line says when the version was replaced, by whom, and its text.")
 
         @Argument(help: "The channel's id.") var channel: ChannelID
         @Argument(help: "The message's id.", transform: NumberArgument.messageID) var message: MessageID
@@ -269,7 +269,7 @@ struct TimeArgument {
     /// - Throws: `ValidationError` with the format.
     static func read(_ text: String) throws -> TimeArgument {
         if let time = TimeArgument(argument: text) { return time }
-        throw ValidationError("a time is like 2026-03-01T12:30:05.250Z, or a day like 2026-03-01")
+        throw ValidationError("a time must be like 2026-03-01T12:30:05.250Z, or a day like 2026-03-01")
     }
 
     init?(argument: String) {

@@ -25,7 +25,7 @@ extension Messages {
         @OptionGroup var options: CallOptions
 
         func validate() throws {
-            if lines, text != nil { throw ValidationError("--lines reads standard input; there can't be a text as well.") }
+            if lines, text != nil { throw ValidationError("--lines reads standard input; TEXT can't be given as well.") }
         }
 
         /// How long a connection is used. Its token, if made here, is valid for an hour, or less if the server's limit is lower.
@@ -38,7 +38,7 @@ extension Messages {
                 return try await options.run(naming: fields.names) { try await send(text, as: ClientID(first), through: $0) }
             }
             var source = Lines()
-            if StandardInput.isTerminal { Output.note("Type the messages, one a line; Ctrl-D ends the list.") }
+            if StandardInput.isTerminal { Output.note("Type the messages, one per line; Ctrl-D ends the list.") }
             do {
                 while !source.isAtEnd {
                     try await options.run(naming: fields.names) { try await send(&source, as: first, through: $0) }

@@ -16,7 +16,7 @@ struct Keys: AsyncParsableCommand {
         subcommands: [List.self, Add.self, Use.self, Remove.self], defaultSubcommand: List.self)
 
     struct Directory: ParsableArguments {
-        @Option(help: "The server's data directory; else roost-data or roost-demo. Environment: ROOST_DATA.") var data: String?
+        @Option(help: "The server's data directory. Default: roost-data or roost-demo. Environment: ROOST_DATA.") var data: String?
 
         /// - Throws: A ``Failure`` if no server has run.
         func ring() throws -> TokenKeyRing {

@@ -18,7 +18,7 @@ struct Lifetime {
     /// - Throws: `ValidationError` with the format.
     static func read(_ text: String) throws -> Lifetime {
         if let lifetime = Lifetime(argument: text) { return lifetime }
-        throw ValidationError("a time is like 3600, which is seconds, 90s, 45m, 12h or 30d")
+        throw ValidationError("a duration must be like 3600 (seconds), 90s, 45m, 12h or 30d")
     }
 
     /// The same, or `ever` or -1 for no end, which is -1 in the protocol.
@@ -26,7 +26,7 @@ struct Lifetime {
         if text == "ever" { return Lifetime(seconds: -1) }
         let lifetime = try? read(text)
         if let lifetime, lifetime.seconds >= 1 || text == "-1" { return lifetime }
-        throw ValidationError("a time is 1 second or more, like 3600, 90s, 45m, 12h or 30d, or ever")
+        throw ValidationError("a duration must be 1 second or more, like 3600, 90s, 45m, 12h or 30d, or ever")
     }
 
     init(seconds: Int) { self.seconds = seconds }

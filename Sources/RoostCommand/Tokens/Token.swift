@@ -25,7 +25,7 @@ struct Token: AsyncParsableCommand {
         transform: Lifetime.read)
     var expires: Lifetime?
     @Option(help: "The display name that the user gets when this token is the first to name them.") var name: String?
-    @Option(help: "The server's data directory; else roost-data or roost-demo. Environment: ROOST_DATA.") var data: String?
+    @Option(help: "The server's data directory. Default: roost-data or roost-demo. Environment: ROOST_DATA.") var data: String?
     @Flag(help: "Print JSON: the token, its id, the user, the role and when it expires.") var json = false
 
     /// How long a token is valid without `--expires`, unless the server allows less.

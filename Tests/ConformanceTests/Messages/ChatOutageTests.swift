@@ -120,7 +120,7 @@ import Testing
         // Too narrow for an absence's words beside the connection's state: they would stay until a key is pressed.
         let ann = try TerminalScreen.chat(of: "ann", on: second, width: 80, variables: variables)
         try await ann.wait("the new channel, and no word of the old one") { lines in
-            lines.contains { $0.contains("#team · 1 member") } && lines.contains { $0.contains("the channel was new") }
+            lines.contains { $0.contains("#team · 1 member") } && lines.contains { $0.contains("the channel was just created") }
                 && !lines.contains { $0.contains("no longer") }
         }
         ann.type("/quit\r")

@@ -84,7 +84,7 @@ import Testing
                 "1 Error: There is no text: give TEXT, or write it to standard input.",
                 "1 Error: message.send is for members of the channel. (not_member)",
                 "1 Error: line 2: text has a limit of 20000 characters. (limit_exceeded)",
-                "64 Error: --lines reads standard input; there can't be a text as well.",
+                "64 Error: --lines reads standard input; TEXT can't be given as well.",
                 "1 Error: --target-language must contain only language tags, such as de or pt-BR. (invalid_argument)",
                 "1 Error: message.sendAdmin needs an admin's token. (not_permitted) Add --admin.",
                 "1 Error: --message-data has a limit of 20000 characters. (limit_exceeded)",
@@ -101,7 +101,7 @@ import Testing
         let server = try await room()
         let place = ["ROOST_URL": "http://127.0.0.1:\(server.port)", "ROOST_DATA": server.directory.path]
         for (option, advice) in [
-            ([], "Type the message; Ctrl-D sends it."), (["--lines"], "Type the messages, one a line; Ctrl-D ends the list."),
+            ([], "Type the message; Ctrl-D sends it."), (["--lines"], "Type the messages, one per line; Ctrl-D ends the list."),
         ] as [([String], String)] {
             let screen = try TerminalScreen(["messages", "send", "team", "--as", "ann"] + option, environment: place)
             try await screen.wait(for: advice)
@@ -136,7 +136,7 @@ import Testing
         #expect(
             shown.errors == "There are older ones: --before \(all[2].seq)\nThere are newer ones: --after \(all[3].seq)\n")
         let mistake = try await run("list team --after-time yesterday --as bob", server)
-        #expect(mistake.status == 64 && mistake.errors.contains("a time is like 2026-03-01T12:30:05.250Z"))
+        #expect(mistake.status == 64 && mistake.errors.contains("a time must be like 2026-03-01T12:30:05.250Z"))
 
         // The sender is an id everywhere, even if the user has a name.
         try await server.socket("ann").call(UpdateMe(displayName: "Ann A."))
@@ -378,7 +378,7 @@ import Testing
         let following = try RunningCommand(
             "messages follow talk --count 2 --as bob",
             environment: ["ROOST_URL": "http://127.0.0.1:\(server.port)", "ROOST_DATA": server.directory.path])
-        let note = "talk is ephemeral, and keeps no messages: those that come from now on are printed.\n"
+        let note = "talk is ephemeral and keeps no messages: only new ones are printed.\n"
         try await following.wait(forError: note)
         let one = try await send("one")
         // Other events bring no message, and neither does a call for changes.
@@ -389,10 +389,10 @@ import Testing
         let lines = try run.lines.map { try JSONDecoder().decode(Line.self, from: Data($0.utf8)) }
         #expect(lines.map(\.message) == [one, two] && lines.map(\.channelSeq) == [one.seq, two.seq])
         let listed = try await CommandRun.roost("messages list talk --as bob", on: server)
-        #expect(listed.status == 0 && listed.errors == "talk is ephemeral, and keeps no messages.\n", "\(listed.errors)")
+        #expect(listed.status == 0 && listed.errors == "talk is ephemeral and keeps no messages.\n", "\(listed.errors)")
         let resumed = try await self.run("follow talk --after \(one.seq) --as bob", server)
         #expect(resumed.status == 1)
-        #expect(resumed.errors == "Error: --after can't be used with talk: it is ephemeral, and keeps no messages.\n")
+        #expect(resumed.errors == "Error: --after can't be used with talk: it is ephemeral and keeps no messages.\n")
         await bob.close()
         try await server.stop()
     }

@@ -96,7 +96,7 @@ struct CallFieldsTests {
             "policy must be a JSON object, like '{…}', or be given by its fields: policy.NAME=VALUE; it is 'operators'.",
             "metadata must be a JSON object, like '{\"floor\": 3}'; it is '[1]'.",
             "displayName is given twice.", "displayName is text, and has no field first.",
-            "types must be a JSON array, or values with commas between; it is '[1'.",
+            "types must be a JSON array, or values separated by commas; it is '[1'.",
             "mentionees must be a JSON list of objects, like \(mentionees); it is 'bob,cat'.",
             "mentionees must be a JSON list of objects, like \(mentionees); it is '{\"type\":\"user\",'.",
         ]
@@ -145,7 +145,7 @@ struct CallFieldsTests {
             lines == [
                 SilenceChannel.summary, "", "POST \(SilenceChannel.path), with the permission channel.silence", "",
                 "field     type          limits", "channel   text          1 to 128 characters",
-                "seconds?  whole number  -1 (forever); 1 to \(Limits.durationSeconds)", "", "A field with ? can be left out.", "",
+                "seconds?  whole number  -1 (forever); 1 to \(Limits.durationSeconds)", "", "A field marked ? is optional.", "",
                 "Answer: Channel with \(Channel.fieldNames)",
             ])
     }

@@ -10,7 +10,7 @@ import Testing
         arguments: [
             (
                 "no secure connection to a.example can be made: handshakeFailed(NIOSSL.BoringSSLError.sslError([Error: 268435581 error:1000007d:SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED at /work/x.cc:298]))",
-                "no secure connection to a.example can be made: its certificate isn't one that this machine trusts"
+                "no secure connection to a.example can be made: this machine doesn't trust its certificate"
             ),
             (
                 "handshakeFailed(NIOSSL.BoringSSLError.sslError([Error: 268435703 error:100000f7:SSL routines:OPENSSL_internal:WRONG_VERSION_NUMBER at /x]))",

@@ -58,11 +58,11 @@ struct ChatLineTests {
             ("/goto", "where to? /goto TIME | MESSAGE"),
             (
                 "/goto yesterday",
-                "a time is like 2026-03-02T09:05:00Z, or 2026-03-02 for its beginning in UTC: /goto TIME | MESSAGE"
+                "a time must be like 2026-03-02T09:05:00Z, or 2026-03-02 for its start in UTC: /goto TIME | MESSAGE"
             ),
             (
                 "/goto 2026-02-31",
-                "a time is like 2026-03-02T09:05:00Z, or 2026-03-02 for its beginning in UTC: /goto TIME | MESSAGE"
+                "a time must be like 2026-03-02T09:05:00Z, or 2026-03-02 for its start in UTC: /goto TIME | MESSAGE"
             ),
             ("/goto 5 6", "Unexpected argument: 6. Usage: /goto TIME | MESSAGE"),
             ("/join a b", "Unexpected argument: b. Usage: /join ID"),

@@ -56,10 +56,10 @@ import Testing
         #expect((state.notice == nil) == (width == 40))
         state.takeBack(absence)
         #expect(state.notice == nil && state.panel.lines == [])
-        state.notice = "the channel was new"
+        state.notice = "the channel was just created"
         state.panel = Panel(["Your channels:"])
         state.takeBack(absence)
-        #expect(state.notice == "the channel was new" && state.panel.lines == ["Your channels:"])
+        #expect(state.notice == "the channel was just created" && state.panel.lines == ["Your channels:"])
     }
 
     @Test("a notice disappears after a while, and a newer one has its own time")

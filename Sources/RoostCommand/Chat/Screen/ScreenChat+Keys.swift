@@ -174,7 +174,7 @@ extension ScreenChat {
         if let refusal = refusal("none can be unread again") { return tell(refusal) }
         // The server's own messages and silent ones are never unread.
         let last = items.last { $0.id.sender != room.chat.user && !$0.isDeleted && $0.message.map(Unread.counts) == true }
-        guard let seq = last?.message?.seq else { return tell("no message of somebody else's is in view") }
+        guard let seq = last?.message?.seq else { return tell("no message from anyone else is in view") }
         reading.marker.leaveUnread(from: seq, upTo: newestSeq)
         tell("the last message is unread again")
         // A pending mark would arrive after it and undo it.

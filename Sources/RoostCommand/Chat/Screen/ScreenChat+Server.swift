@@ -10,7 +10,7 @@ extension ScreenChat {
         reading.hasBegun = true
         let (isFirst, room) = (!reading.hasEntered, room)
         attempt { screen in
-            if isFirst, try await room.enter() { screen.events.yield(.notice("the channel was new: it was made just now")) }
+            if isFirst, try await room.enter() { screen.events.yield(.notice("the channel was just created")) }
             guard room === screen.room else { return }
             screen.reading.hasEntered = true
             screen.events.yield(.watched(try await room.channel.watch(limit: 1)))

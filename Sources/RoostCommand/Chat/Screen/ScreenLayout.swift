@@ -61,7 +61,7 @@ struct ScreenLayout {
         let scroll = min(max(0, panel.scroll), lines.count - count)
         let shown = lines[scroll..<scroll + count]
         let place =
-            "lines \(scroll + 1) to \(scroll + shown.count) of \(lines.count): PageDown, PageUp, ↓ and ↑ scroll; another key closes"
+            "lines \(scroll + 1) to \(scroll + shown.count) of \(lines.count): PageDown, PageUp, ↓ and ↑ scroll; any other key closes"
         let rest = height > count ? [Style.dim.applied(to: place.truncated(to: width))] : []
         return (shown.map(Style.bold.applied(to:)) + rest, scroll)
     }
