@@ -55,8 +55,8 @@ import Testing
         for directory in [used, named] {
             let found = try await errors("backup", "\(place.path)/b", "--data", directory.path, in: place)
             let start =
-                "Error: The rows of the server on PLACE/\(directory.lastPathComponent) are in PostgreSQL, and its tools back them up, as pg_dump: "
-            #expect(found.hasPrefix(start) && found.contains("docs/operations/cluster.md. Copy token-secret too"), "\(found)")
+                "Error: The server on PLACE/\(directory.lastPathComponent) keeps its rows in PostgreSQL. Back them up with PostgreSQL's tools, such as pg_dump"
+            #expect(found.hasPrefix(start) && found.contains("docs/operations/cluster.md. Also copy token-secret"), "\(found)")
         }
         try FileManager.default.removeItem(at: named.appending(path: "roost.json"))
         let stopped = try await errors("backup", "\(place.path)/b", "--data", named.path, in: place)

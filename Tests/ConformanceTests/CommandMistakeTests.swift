@@ -151,9 +151,9 @@ import Testing
     @Test(
         "a value of the wrong type is refused with what the setting has to be, not as empty",
         arguments: [
-            (#"{"trusted-proxies":["10.0.0.0/8"]}"#, "trusted-proxies must be one text, with commas between its values"),
-            (#"{"allow-origin":["https://app.example.com"]}"#, "allow-origin must be one text, with commas between its values"),
-            (#"{"token-issuer":5}"#, "token-issuer must be a text"), (#"{"token-issuer":""}"#, "token-issuer must not be empty"),
+            (#"{"trusted-proxies":["10.0.0.0/8"]}"#, "trusted-proxies must be one string, with values separated by commas"),
+            (#"{"allow-origin":["https://app.example.com"]}"#, "allow-origin must be one string, with values separated by commas"),
+            (#"{"token-issuer":5}"#, "token-issuer must be a string"), (#"{"token-issuer":""}"#, "token-issuer must not be empty"),
             (#"{"port":[8080]}"#, "port must be a whole number from 0 to 65535"),
             (#"{"log-level":["info"]}"#, "log-level must be one of: trace, debug, info, notice, warning, error, critical"),
         ])

@@ -192,7 +192,7 @@ import Testing
         try setMode(0o600, of: file)
         #expect(try await keys() == [])
         let bus = try await problems(directory, ["--bus", "nats://127.0.0.1:1"])
-        #expect(bus.contains("fail settings: there is a bus, and no database that nodes share"), "\(bus)")
+        #expect(bus.contains("fail settings: there is a bus, but no database that nodes share"), "\(bus)")
     }
 
     @Test(

@@ -114,7 +114,7 @@ import Testing
         #expect(listed.map(\.kid) == ["token-secret", kid] && listed.map(\.signs) == [true, false])
         // An added key doesn't sign yet.
         #expect(try await roost("token ann").split(separator: ".")[0] == old.split(separator: ".")[0])
-        #expect(try await roost("keys use \(kid)") == "roost token signs with \(kid) now.")
+        #expect(try await roost("keys use \(kid)") == "roost token now signs with \(kid).")
         let new = try await roost("token ann")
         try await Self.wait(server, until: 200, for: new)
         #expect(try await server.request("GET", "/v1/me", token: old).status == 200)

@@ -109,7 +109,7 @@ public final class MessageHistory {
     public func loadNewer() async throws -> [Message] { try await page(isNewer: true) }
 
     private func page(isNewer: Bool) async throws -> [Message] {
-        guard !isLoading else { throw RoostError(.queryInProgress, "A page of this history is on its way.") }
+        guard !isLoading else { throw RoostError(.queryInProgress, "A page of this history is already being loaded.") }
         guard isNewer ? hasNewer : hasOlder else { return [] }
         var next = question
         next.keepsTimesWhole = place.keepsTimesWhole ? true : nil

@@ -275,7 +275,7 @@ public final class MessageList {
             try await files.store.noteOpening(of: channelId)
         } catch {
             // It only decides which messages are deleted first when the cache is too large.
-            driver.environment.logger.error("The opening of a channel couldn't be noted.", metadata: ["error": "\(error)"])
+            driver.environment.logger.error("The opening of a channel couldn't be recorded.", metadata: ["error": "\(error)"])
         }
     }
 

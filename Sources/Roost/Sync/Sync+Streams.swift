@@ -193,7 +193,7 @@ extension Sync {
         idleResumes = saved == before ? idleResumes + 1 : 0
         // If it reveals a hole, the next resume fetches the channel again. A broken server doesn't deliver it.
         guard idleResumes == 0 || (!refreshing.isEmpty && idleResumes <= 5) else {
-            return lose(.server, "a resume promised more and brought nothing")
+            return lose(.server, "a resume promised more and returned nothing")
         }
         resume()
     }

@@ -421,7 +421,7 @@ extension SyncDriver {
             do {
                 return try await changes(of: topic)
             } catch let error as RoostError {
-                environment.logger.error("Live objects wait for this device's files.", metadata: ["error": "\(error)"])
+                environment.logger.error("Live objects are waiting for this device's files.", metadata: ["error": "\(error)"])
                 await failed(error)
             } catch {
                 return nil

@@ -273,7 +273,7 @@ extension Sync {
             askForUsersSoon(after: max(pause, error.retryAfterMilliseconds.map(Self.wait) ?? .zero))
         } catch {
             // It would be refused or unreadable again. The users are shown as known.
-            log(.warning, "Users couldn't be asked for: \(error)")
+            log(.warning, "Users couldn't be fetched: \(error)")
             userQuestions.refused()
         }
     }

@@ -45,7 +45,7 @@ struct PeerSends {
             environment: ["PGOPTIONS": "-c enable_seqscan=off -c jit=off -c plan_cache_mode=force_generic_plan"])
         guard let rate = Self.number(after: "tps = ", in: output),
             let transactions = Self.number(after: "number of transactions actually processed: ", in: output)
-        else { throw BenchFailure("pgbench didn't tell its rate: \(output)") }
+        else { throw BenchFailure("pgbench didn't report its rate: \(output)") }
         let messages = transactions * Double(batchSize)
         return Result(
             messagesPerSecond: rate * Double(batchSize),

@@ -15,14 +15,14 @@ enum ServerPrograms {
         guard let place = places.first(where: { place in needed.allSatisfy { Programs.isProgram(place.appending(path: $0)) } })
         else {
             throw BenchFailure(
-                "PostgreSQL's programs initdb, postgres and pgbench aren't here; Debian has them in the package postgresql")
+                "PostgreSQL's programs initdb, postgres and pgbench aren't installed; on Debian they are in the package postgresql")
         }
         return place
     }
 
     static func nats() throws -> URL {
         guard let program = Programs.find("nats-server") else {
-            throw BenchFailure("nats-server isn't here; Debian has it in the package nats-server")
+            throw BenchFailure("nats-server isn't installed; on Debian it is in the package nats-server")
         }
         return program
     }
@@ -31,7 +31,7 @@ enum ServerPrograms {
     static func asOrdinaryUser(_ program: URL, _ arguments: [String]) throws -> (program: URL, arguments: [String]) {
         guard let account = ordinaryAccount else { return (program, arguments) }
         guard let setpriv = Programs.find("setpriv") else {
-            throw BenchFailure("setpriv isn't here; Debian has it in the package util-linux")
+            throw BenchFailure("setpriv isn't installed; on Debian it is in the package util-linux")
         }
         return (setpriv, ["--reuid=\(account)", "--regid=\(account)", "--init-groups", program.path] + arguments)
     }

@@ -77,7 +77,8 @@ struct SendLoad {
         do {
             try loop.run(timeout: seconds + 30) { answered == sent && delivered >= expected }
         } catch  where answered < sent || delivered < expected {
-            throw BenchFailure("\(answered) of \(sent) sends were answered, \(delivered) of \(expected) deliveries came: \(error)")
+            throw BenchFailure(
+                "\(answered) of \(sent) sends were answered, \(delivered) of \(expected) deliveries arrived: \(error)")
         }
         let elapsed = Double(Clock.now() - start) / 1e9
         return Result(sent: sent, delivered: delivered, seconds: elapsed, acknowledgements: times)

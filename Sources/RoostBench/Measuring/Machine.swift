@@ -165,5 +165,5 @@ enum SystemFile {
 /// The benchmark itself can't continue.
 struct BenchFailure: Error, CustomStringConvertible {
     let description: String
-    init(_ reason: String) { description = "The benchmark can't go on: \(reason)." }
+    init(_ reason: String) { description = "The benchmark can't continue: \(reason)." }
 }

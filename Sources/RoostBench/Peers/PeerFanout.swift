@@ -46,7 +46,7 @@ enum PeerFanout {
             while Clock.now() < end {
                 while published - delivered < window {
                     guard write(publisher, publication, publication.count) == publication.count else {
-                        throw BenchFailure("\(peer.name) takes no message")
+                        throw BenchFailure("\(peer.name) accepts no messages")
                     }
                     published += 1
                 }

@@ -36,7 +36,7 @@ final class PeerServer {
 
     private func introduced(_ steps: [(says: [UInt8], answerEnds: [UInt8])]) throws -> Int32 {
         let socket = LoopbackSocket.connect(port: port)
-        guard socket >= 0 else { throw BenchFailure("\(peer.name) takes no connection") }
+        guard socket >= 0 else { throw BenchFailure("\(peer.name) accepts no connections") }
         for step in steps {
             _ = write(socket, step.says, step.says.count)
             var answer: [UInt8] = []

@@ -20,7 +20,7 @@ struct ClientListBenchmark: Benchmark {
         let tokens = try await BenchTokens(directory: directory).tokens(for: [user, writer])
         let server = try BenchServer(directory: directory, settings: ChannelListWorld.settings)
         defer { server.end() }
-        guard let url = URL(string: "http://127.0.0.1:\(server.port)") else { throw BenchFailure("the port makes no address") }
+        guard let url = URL(string: "http://127.0.0.1:\(server.port)") else { throw BenchFailure("the port gives no address") }
         let store = directory.appending(path: "client")
         func chat() -> Chat {
             Chat(url: url, user: user, configuration: Chat.Configuration(storage: .directory(store))) { tokens[0] }

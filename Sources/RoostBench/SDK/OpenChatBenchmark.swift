@@ -25,7 +25,7 @@ struct OpenChatBenchmark: Benchmark {
         let tokens = try await BenchTokens(directory: directory).tokens(for: [user, writer])
         let server = try BenchServer(directory: directory)
         defer { server.end() }
-        guard let url = URL(string: "http://127.0.0.1:\(server.port)") else { throw BenchFailure("the port makes no address") }
+        guard let url = URL(string: "http://127.0.0.1:\(server.port)") else { throw BenchFailure("the port gives no address") }
         let configuration = Chat.Configuration(storage: .directory(directory.appending(path: "client")))
         let chat = Chat(url: url, user: user, configuration: configuration) { tokens[0] }
         try await chat.connect()

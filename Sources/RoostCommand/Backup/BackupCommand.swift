@@ -39,8 +39,9 @@ struct BackupCommand: AsyncParsableCommand {
             if await Self.isOnPostgreSQL(data) {
                 throw Failure(
                     """
-                    The rows of the server on \(data.relativePath) are in PostgreSQL, and its tools back them up, as pg_dump: see Backup and restore in \
-                    docs/operations/cluster.md. Copy token-secret too, and token-keys.json if there is one: they are in the data directory only.
+                    The server on \(data.relativePath) keeps its rows in PostgreSQL. Back them up with PostgreSQL's tools, such as pg_dump: see \
+                    Backup and restore in docs/operations/cluster.md. Also copy token-secret, and token-keys.json if there is one: they are only in \
+                    the data directory.
                     """.safe())
             }
             throw Failure(

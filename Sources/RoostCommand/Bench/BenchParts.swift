@@ -181,7 +181,7 @@ struct BenchCluster: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cluster", abstract: "One to three nodes on PostgreSQL and NATS, beside pgbench and SQLite.",
         discussion: """
-            Starts a PostgreSQL server and a NATS server of its own, on this machine and on free ports, unless it is given others. The \
+            Starts a PostgreSQL server and a NATS server of its own, on this machine and on free ports, unless others are given. The \
             floor of sends is pgbench, which runs the statements of a send against the same server, in batches of the same size.
             """)
     @Option(

@@ -9,7 +9,7 @@ import RoostServer
 /// as soon as it exists.
 struct CallCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "call", abstract: "Call any operation, by its name and fields, and print its answer as JSON.",
+        commandName: "call", abstract: "Call any operation by its name and fields, and print its answer as JSON.",
         usage: """
             roost call <operation> [<field>=<value> ...] [--as <user>] [--admin] [--url <url>] [--data <data>] [--token <token>]
             roost call <operation> --help
@@ -21,14 +21,14 @@ struct CallCommand: AsyncParsableCommand {
             roost call channel.query membership=all 'includingTags=["news"]' limit=5 --as ann
             roost call message.send channel=general clientId=2 text='Hi @bob' 'mentionees=[{"type":"user","users":["bob"]}]' --as ann
 
-            A field of an object is named with it, or the object is JSON. A list is JSON, or has commas between its values; given again, it gets \
-            further ones. A list of objects is JSON. Unknown fields are refused before the server is asked.
+            Give an object as JSON, or its fields as policy.send=operators. Give a list as JSON, or its values separated by commas; repeat the field \
+            for more. Give a list of objects as JSON. Unknown fields are refused before the server is asked.
 
             Calls are made over HTTP. Operations about one connection, such as channel.watch and reading.start, need a WebSocket and are refused: \
             not_connected.
 
             With --as on the server's machine it makes its own token from the data directory; anywhere else, give one with --token or ROOST_TOKEN. \
-            Exit code 1 when the server refuses, or the operation's own limits do; the refusal and its code are printed to standard error. \
+            Exit code 1 if the server or the operation's own limits refuse; the refusal and its code are printed to standard error. \
             Exit code 64 for an operation, a field or a value that can't be read.
             """,
         helpNames: [])

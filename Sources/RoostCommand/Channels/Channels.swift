@@ -8,7 +8,7 @@ struct Channels: AsyncParsableCommand {
         abstract: "List, create and change channels.",
         discussion: """
             With --as on the server's machine it makes its own token from the data directory; anywhere else, give one with --token or ROOST_TOKEN. \
-            Exit code 1 when the server refuses; the refusal and its code are printed to standard error.
+            Exit code 1 if the server refuses; the refusal and its code are printed to standard error.
             """,
         subcommands: [
             List.self, Get.self, Create.self, Update.self, Delete.self, Freeze.self, Unfreeze.self, Silence.self, Unsilence.self,

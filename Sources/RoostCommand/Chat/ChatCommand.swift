@@ -11,8 +11,9 @@ struct ChatCommand: AsyncParsableCommand {
         discussion: """
             On the server's machine it makes its own token from the data directory; anywhere else, give it one with --token or ROOST_TOKEN.
 
-            In a terminal it takes the whole screen. In a pipe, in a terminal that can't move its cursor (TERM is dumb or missing), or with --plain, it sends each line of standard input and prints each message \
-            as a line, and ends when its input has ended and the server has everything.
+            In a terminal it takes the whole screen. In a pipe, in a terminal that can't move its cursor (TERM is dumb or missing), or with --plain, it sends \
+            each line of standard input and prints each message \
+            as a line, and ends when its input ends and the server has received everything.
 
             A line that begins with a slash is a command, like /join random or /invite bob: /help lists them all. Two slashes begin a message that \
             begins with one.

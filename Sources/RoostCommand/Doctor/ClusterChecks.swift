@@ -33,7 +33,7 @@ struct ClusterChecks {
             guard isDurable else {
                 return Finding(
                     "database", .fail, found,
-                    advice: "With fsync off, what is acknowledged is lost when its machine fails: set fsync = on")
+                    advice: "With fsync off, acknowledged changes are lost if its machine fails: set fsync = on")
             }
             return Finding("database", .ok, found)
         } catch is RoostServer.Unsupported {

@@ -44,7 +44,7 @@ struct DirectoryChecks {
             return Finding("data directory", .warn, found, advice: "It isn't yours: run the server as \(owner)")
         }
         guard mode & 0o077 == 0 else {
-            return Finding("data directory", .warn, found, advice: "Others can look into it: chmod 700 \(path.shellWord)")
+            return Finding("data directory", .warn, found, advice: "Others can read it: chmod 700 \(path.shellWord)")
         }
         return Finding("data directory", .ok, found)
     }
@@ -117,7 +117,7 @@ struct DirectoryChecks {
         let attributes = try? FileManager.default.attributesOfFileSystem(forPath: directory.path)
         guard let free = (attributes?[.systemFreeSize] as? NSNumber)?.int64Value else {
             return Finding(
-                "disk space", .warn, "can't be read of \(directory.path)", advice: "Look whether there is enough, with df")
+                "disk space", .warn, "can't be read for \(directory.path)", advice: "Check the free space with df")
         }
         let mebibytes = free / 1_048_576
         return switch mebibytes {

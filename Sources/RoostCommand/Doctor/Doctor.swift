@@ -6,7 +6,7 @@ import RoostServer
 struct Doctor: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Check this machine, the data directory and the running server.",
-        discussion: "Exit code 1 when a check fails. A warning says what would be better.")
+        discussion: "Exit code 1 if a check fails. A warning suggests an improvement.")
 
     @OptionGroup var flags: SettingFlags
     @Option(help: "The server's address. Default: the one in the settings. Environment: ROOST_URL.") var url: String?

@@ -104,7 +104,7 @@ struct FileChecks {
             return Finding(
                 "write-ahead log", .fail, "\(log) has \(Self.mebibytes(size)): checkpoints don't complete",
                 advice:
-                    "Look into the server's log for their errors, for a full disk, and for another program that reads the database")
+                    "Check the server's log for their errors, for a full disk, and for another program that reads the database")
         }
         return Finding("write-ahead log", .ok, Self.mebibytes(size))
     }

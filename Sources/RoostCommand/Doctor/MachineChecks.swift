@@ -39,6 +39,7 @@ enum MachineChecks {
         let text = now.ISO8601Format()
         return RoostServer.times.contains(Timestamp(milliseconds: Int64(now.timeIntervalSince1970 * 1000)))
             ? Finding("clock", .ok, text)
-            : Finding("clock", .fail, text, advice: "Set it, and let a time service keep it: tokens and message ids depend on it")
+            : Finding(
+                "clock", .fail, text, advice: "Set it, and keep it right with a time service: tokens and message ids depend on it")
     }
 }

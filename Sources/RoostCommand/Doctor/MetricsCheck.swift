@@ -34,7 +34,7 @@ struct MetricsCheck {
         guard let lost = values["roost_write_operations_lost_total"] else { return nil }
         guard lost > 0 else { return Finding("stored operations", .ok, "none was refused because the database failed") }
         return Finding(
-            "stored operations", .fail, "\(Int(lost)) were refused since the start, because the database failed",
+            "stored operations", .fail, "\(Int(lost)) were refused since the start because the database failed",
             advice: "The server's log says why: check the free space, and the disk for errors")
     }
 
@@ -54,8 +54,8 @@ struct MetricsCheck {
         }
         guard values["roost_effects_unknown_kinds"] ?? 0 == 0 else {
             return Finding(
-                "effects", .warn, "some are of kinds that this version doesn't know, and wait",
-                advice: "A newer version has written them: start that one")
+                "effects", .warn, "some are of kinds that this version doesn't know and are waiting",
+                advice: "A newer version wrote them: start that one")
         }
         guard late < Self.lateSecondsMax else {
             return Finding(
@@ -90,7 +90,8 @@ struct MetricsCheck {
         return Finding(
             "refused connections", .warn, "\(reached.joined(separator: ", ")) since the start",
             advice:
-                "The server's log names addresses and users. Behind a proxy, name it with --trusted-proxies; else raise the limit")
+                "The server's log names addresses and users. Behind a proxy, name it with --trusted-proxies; otherwise raise the limit"
+        )
     }
 
     private func files() -> Finding? {

@@ -40,7 +40,9 @@ struct ServerCheck {
         let ready = await Self.get("/readyz", at: place)
         guard ready?.status == 200 else {
             return [
-                Finding("server", .fail, "\(address) is alive but not ready", advice: "It starts or stops: try again in a moment")
+                Finding(
+                    "server", .fail, "\(address) is alive but not ready",
+                    advice: "It is starting or stopping: try again in a moment")
             ]
         }
         let found = "\(address) is ready, version \(version)"

@@ -35,7 +35,7 @@ struct SettingsCheck {
             return nil
         } catch {
             return Finding(
-                "settings", .fail, "there is a bus, and no database that nodes share",
+                "settings", .fail, "there is a bus, but no database that nodes share",
                 advice: "The server doesn't start like this: name the nodes' database with --database, or leave --bus out")
         }
     }

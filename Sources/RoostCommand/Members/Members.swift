@@ -8,7 +8,7 @@ struct Members: AsyncParsableCommand {
         abstract: "List, invite, add and remove members.",
         discussion: """
             With --as on the server's machine it makes its own token from the data directory; anywhere else, give one with --token or ROOST_TOKEN. \
-            Exit code 1 when the server refuses; the refusal and its code are printed to standard error. If several users are given, each gets its \
+            Exit code 1 if the server refuses; the refusal and its code are printed to standard error. If several users are given, each gets its \
             own line, on standard error if it was refused; one refusal makes the exit code 1.
             """,
         subcommands: [

@@ -10,16 +10,17 @@ extension Messages {
         static let configuration = CommandConfiguration(
             abstract: "Print each message that is sent or changed from now on, one JSON object per line.",
             discussion: """
-                The caller has to be a member of the channel who may read it; it ends when they may no longer. Messages are printed in order and without gaps; one that is edited or deleted is printed again, \
+                The caller must be a member of the channel and may read it; following ends when they may no longer. Messages are printed in \
+                order and without gaps; one that is edited or deleted is printed again, \
                 and a permanently deleted one is reported by its seq as "purged". \
                 With --after it begins after a seq, and first prints everything since then; after it ends, continue from the channelSeq of the last line.
 
                 An ephemeral channel keeps no messages: those that arrive while connected are printed, and standard error reports where some may be missing. \
                 It can't be followed with --after.
 
-                It needs the user's own token, or --as on the server's machine: a service token follows on nobody's behalf.
+                It needs the user's own token, or --as on the server's machine: a service token can't follow on a user's behalf.
 
-                While there is no connection it tries again, and says so on standard error. It ends when the server refuses a token that was given.
+                While there is no connection it keeps trying, and says so on standard error. It ends if the server refuses the given token.
                 """)
 
         @Argument(help: "The channel's id.") var channel: ChannelID

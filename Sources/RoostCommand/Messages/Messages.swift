@@ -9,7 +9,7 @@ struct Messages: AsyncParsableCommand {
         abstract: "Send, list, follow, edit and delete messages.",
         discussion: """
             With --as on the server's machine it makes its own token from the data directory; anywhere else, give one with --token or ROOST_TOKEN. \
-            Exit code 1 when the server refuses; the refusal and its code are printed to standard error.
+            Exit code 1 if the server refuses; the refusal and its code are printed to standard error.
 
             Lists print a message as a line: its id, its seq, its time, its sender's id and its text. With --json they print the response as the \
             protocol has it.
@@ -82,7 +82,7 @@ struct Messages: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Replace the text of a message.",
             discussion: """
-                Mentions whose name is still in the text stay, and so do those that were never in it; those whose name is gone end.
+                Mentions whose name is still in the text stay, and so do those that were never in it; the others are removed.
                 """)
 
         @Argument(help: "The channel's id.") var channel: ChannelID

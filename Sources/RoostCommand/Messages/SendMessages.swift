@@ -8,12 +8,12 @@ extension Messages {
         static let configuration = CommandConfiguration(
             abstract: "Send a message, or each line of standard input as one.",
             discussion: """
-                Without TEXT all of standard input is the message; with --lines each of its lines is one, however long it takes to arrive, and a \
-                refusal ends it there. \
-                A message that is sent again with the same --client-id is sent once; with --lines the client ids are that of the option, a hyphen \
-                and the line's number. Without it they are random.
+                Without TEXT, all of standard input is the message; with --lines, each of its lines is one, however long it takes to arrive, and \
+                the first refusal ends the command. \
+                A message that is sent again with the same --client-id is stored once; with --lines, a client id is the option's value, a hyphen \
+                and the line's number. Without the option, client ids are random.
 
-                With --kind admin it goes out as the app's own, by an admin or a backend, who need not be a member: add --admin to --as. With \
+                With --kind admin it is sent as the app's own, by an admin or a backend, who need not be a member: add --admin to --as. With \
                 --kind custom and --custom-type it may have no text: TEXT is ''.
                 """)
 

@@ -29,7 +29,7 @@ struct Announcement {
             "Roost \(RoostVersion.current)", "",
             "  address   \(address)",
             "  data      \(directory)",
-            "  secret    \(secret) (it signs tokens: keep it to yourself)", "",
+            "  secret    \(secret) (it signs tokens: keep it secret)", "",
             "Next, in another terminal:", "",
             "  \(Self.program) chat general --as ann\(options)",
             "  \(Self.program) token ann\(dataOption)", "",

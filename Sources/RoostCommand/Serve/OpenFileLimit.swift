@@ -33,7 +33,7 @@ enum OpenFileLimit {
             let possible = max(1, openFilesMax - reserve)
             logger.warning(
                 """
-                The limit on open files (\(openFilesMax)) is too low for connections-max (\(connectionsMax)): \(possible) are taken. \
+                The limit on open files (\(openFilesMax)) is too low for connections-max (\(connectionsMax)): only \(possible) are accepted. \
                 Raise it with ulimit -n.
                 """)
             return possible

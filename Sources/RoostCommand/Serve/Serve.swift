@@ -6,7 +6,7 @@ struct Serve: AsyncParsableCommand {
         abstract: "Run a server.",
         discussion: """
             All data is in one directory. SIGTERM and Ctrl-C shut down gracefully: sockets are closed over the drain window, and everything \
-            acknowledged is on disk. So does closing the terminal that it was started in; elsewhere SIGHUP changes nothing.
+            acknowledged is on disk. So does closing the terminal that it was started in; otherwise SIGHUP has no effect.
             """)
 
     @OptionGroup var flags: SettingFlags

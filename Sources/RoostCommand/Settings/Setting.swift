@@ -54,8 +54,8 @@ extension Setting {
         name: "data", kind: .text, standard: .text("roost-data"), help: "The data directory. It is created if it doesn't exist.")
     static let database = Setting(
         name: "database", kind: .text, standard: .text("sqlite"),
-        help: "Where the rows are: sqlite for a file in the data directory, or a PostgreSQL server for several nodes, "
-            + "as postgres://user@host/name. A password is best given by the environment.",
+        help: "Where data is stored: sqlite for a file in the data directory, or a PostgreSQL server for several nodes, "
+            + "as postgres://user@host/name. A password is best given in the environment.",
         mayHoldPassword: true)
     static let bus = Setting(
         name: "bus", kind: .text, standard: .text("none"),
@@ -80,7 +80,7 @@ extension Setting {
     static let allowOrigin = Setting(
         name: "allow-origin", kind: .origins, standard: .text("none"),
         help:
-            "Origins of web pages that may read answers over HTTP, separated by commas, such as https://app.example.com; * for any."
+            "Origins of web pages that may read responses over HTTP, separated by commas, such as https://app.example.com; * for any."
     )
     static let logLevel = Setting(
         name: "log-level", kind: .choice(["trace", "debug", "info", "notice", "warning", "error", "critical"]),
@@ -112,11 +112,11 @@ extension Setting {
         unit: "MiB")
     static let pageCache = Setting(
         name: "page-cache", kind: .whole(4...1_048_576), standard: .whole(12),
-        help: "MiB of SQLite pages to cache; long channel lists may use two thirds as much besides. No effect with PostgreSQL.",
+        help: "MiB of SQLite pages to cache; long channel lists may use up to two thirds as much again. No effect with PostgreSQL.",
         unit: "MiB")
     static let trustedProxies = Setting(
         name: "trusted-proxies", kind: .networks, standard: .text("none"),
-        help: "Addresses and networks of proxies whose X-Forwarded-For tells the client's address, as 10.0.0.0/8,::1.")
+        help: "Addresses and networks of proxies whose X-Forwarded-For gives the client's address, such as 10.0.0.0/8,::1.")
     static let pingInterval = Setting(
         name: "ping-interval", kind: .seconds(1...3600), standard: .seconds(25), help: "Seconds between two pings of a socket.")
     static let idleTimeout = Setting(
@@ -142,7 +142,7 @@ extension Setting {
     static let channelTypes = Setting(
         name: "channel-types", kind: .text, standard: .text("none"),
         help:
-            "A JSON file with channel types and roles of your own, put into the database at each start. See docs/channel-types.md.")
+            "A JSON file with your own channel types and roles, stored in the database at each start. See docs/channel-types.md.")
     static let channelsPerUser = Setting(
         name: "channels-per-user", kind: .whole(1...Limits.channelsPerUserMax), standard: .whole(AppOptions().channelsPerUser),
         help: "Channels that one user may be a member of. The same on all nodes of a cluster.")
@@ -205,7 +205,7 @@ extension Setting {
     /// The known name nearest to an unknown one, if it is close enough to be a typo.
     static func suggestion(for name: String, among known: [String]) -> String {
         let nearest = known.map { (name: $0, distance: $0.editDistance(to: name)) }.min { $0.distance < $1.distance }
-        guard let nearest, nearest.distance <= max(2, name.count / 3) else { return "Known are: \(known.joined(separator: ", "))." }
+        guard let nearest, nearest.distance <= max(2, name.count / 3) else { return "Known: \(known.joined(separator: ", "))." }
         return "Did you mean \(nearest.name)?"
     }
 }
@@ -244,8 +244,8 @@ extension Setting.Kind {
     /// The requirement for a value of another type, such as an array or a number instead of a text in a JSON file.
     var typeRequirement: String {
         switch self {
-        case .text: "must be a text"
-        case .origins, .networks: "must be one text, with commas between its values"
+        case .text: "must be a string"
+        case .origins, .networks: "must be one string, with values separated by commas"
         case .choice, .whole, .wholeOrNone, .flag, .seconds: requirement
         }
     }

@@ -136,7 +136,7 @@ struct SettingSources {
             }
             guard let value else { continue }
             if let most = setting.maximum(insteadOf: value) {
-                lowered.append("\(setting.name) is '\(value)' (from \(origin)) and counts as \(most), the maximum.")
+                lowered.append("\(setting.name) is '\(value)' (from \(origin)), which exceeds the maximum; \(most) is used.")
                 return (.whole(most), origin)
             }
             guard setting.kind.refusal(of: value) == nil else { throw Self.mistake(setting, "\(value)", origin) }

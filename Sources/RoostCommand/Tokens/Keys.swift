@@ -48,7 +48,7 @@ struct Keys: AsyncParsableCommand {
     struct Add: AsyncParsableCommand {
         static let configuration = CommandConfiguration(
             abstract: "Add a new HS256 key, and print its name.",
-            discussion: "Tokens that name it are accepted from then on. Nothing is signed with it before roost keys use.")
+            discussion: "Tokens that name it are accepted from then on. Nothing is signed with it until roost keys use.")
         @Argument(help: "The key's name, which tokens carry as kid. Generated if left out.") var kid: String?
         @OptionGroup var directory: Directory
 
@@ -62,7 +62,7 @@ struct Keys: AsyncParsableCommand {
 
         func run() async throws {
             try await directory.ring().reportingFailures { try await $0.use(kid) }
-            try Output.line("roost token signs with \(kid.safe()) now.")
+            try Output.line("roost token now signs with \(kid.safe()).")
         }
     }
 

@@ -48,7 +48,7 @@ public struct Definitions: Sendable {
             ("types", PutChannelType.self, "type"), ("roles", PutRole.self, "role"),
         ]
         for key in lists.keys.sorted() where !kinds.contains(where: { $0.list == key }) {
-            throw refusal("", "the key \(key) is unknown. Known are: types, roles.")
+            throw refusal("", "the key \(key) is unknown. Known: types, roles.")
         }
         return try kinds.flatMap { kind in
             guard let list = lists[kind.list] else { return [Entry]() }

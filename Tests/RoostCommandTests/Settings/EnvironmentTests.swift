@@ -109,7 +109,7 @@ import Testing
         let setting = try #require(Setting.all.first { $0.name == name })
         for (given, held) in [("29", 29), ("30", 30), ("31", 30), ("100", 30)] {
             let settings = try await settings([setting.environmentName: given])
-            let warning = "\(name) is '\(given)' (from \(setting.environmentName)) and counts as 30, the maximum."
+            let warning = "\(name) is '\(given)' (from \(setting.environmentName)), which exceeds the maximum; 30 is used."
             #expect(settings.whole(setting) == held && settings.warnings == [])
             #expect(settings.lowered == (given == "\(held)" ? [] : [warning]))
         }
