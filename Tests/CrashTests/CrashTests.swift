@@ -44,7 +44,7 @@ import Testing
             if crash.isMultiple(of: 20) { try await check(directory, senders, keys, crash: crash, seed: seed) }
         }
         let total = try await check(directory, senders, keys, crash: Self.crashCount, seed: seed)
-        print("Crash test: \(Self.crashCount) crashes, \(total.acked) acked, \(total.stored) stored, 0 lost, 0 twice, 0 holes.")
+        print("Crash test: \(Self.crashCount) crashes, \(total.acked) acked, \(total.stored) stored, 0 lost, 0 twice, 0 gaps.")
         #expect(total.acked > 0)
     }
 
@@ -84,7 +84,7 @@ import Testing
         var problems: [String] = []
         // After the members joined, only messages take a seq: they are consecutive up to the channel's own.
         if let first = stored.first?.seq {
-            if stored.map(\.seq) != Array(first..<first + Int64(stored.count)) { problems.append("holes in seq") }
+            if stored.map(\.seq) != Array(first..<first + Int64(stored.count)) { problems.append("gaps in seq") }
             if channel.counters.seq != stored.last?.seq { problems.append("the channel's seq isn't that of its newest message") }
         }
         if channel.counters.messageCount != stored.count {

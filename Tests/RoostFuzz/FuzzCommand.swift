@@ -16,7 +16,7 @@ struct FuzzCommand {
         let given = ProcessInfo.processInfo.environment["ROOST_SEED"].flatMap { UInt64($0) }
         let seed = given ?? UInt64.random(in: 1...UInt64(Int.max))
         let replayed = try FuzzRun.replayCorpus()
-        say("seed \(seed), \(minutes) min; \(replayed) inputs of the corpus hold")
+        say("seed \(seed), \(minutes) min; \(replayed) inputs of the corpus pass")
 
         let tally = Tally(seed: seed)
         let deadline = Date(timeIntervalSinceNow: minutes * 60)

@@ -44,7 +44,9 @@ enum JSONFuzz {
     /// Accepted JSON is also read by Foundation, is written as it was read, and is accepted again.
     static func check(_ bytes: [UInt8]) throws {
         guard let value = UntrustedBytes.json(bytes) else { return }
-        guard let written = try? JSONWriter.bytes(of: value) else { throw FuzzFinding("JSON that is read can't be written", bytes) }
+        guard let written = try? JSONWriter.bytes(of: value) else {
+            throw FuzzFinding("JSON that was read can't be written", bytes)
+        }
         guard let again = UntrustedBytes.json(written) else { throw FuzzFinding("JSON that was written is refused", bytes) }
         guard again == value else { throw FuzzFinding("JSON changed when it was written", bytes) }
     }

@@ -43,12 +43,12 @@ struct ChaosCheck {
             twiceCount += ids.count - Set(ids).count
             if messages.map(\.seq) != messages.map(\.seq).sorted() { problems.append("\(channel): out of order in the database") }
         }
-        let holes = try nodes.rows(
+        let gaps = try nodes.rows(
             """
             SELECT count(*) FROM (SELECT ordinal, row_number() OVER (PARTITION BY channel_id ORDER BY seq) AS place FROM messages) AS m
             WHERE ordinal <> place
             """)
-        if holes != ["0"] { problems.append("messages that aren't counted one after the other: \(holes)") }
+        if gaps != ["0"] { problems.append("messages whose ordinals aren't consecutive: \(gaps)") }
         let miscounted = try nodes.rows(
             """
             SELECT h.channel_id FROM channel_heads h
@@ -65,7 +65,7 @@ struct ChaosCheck {
             let found = stored[place.channel, default: []].filter { $0.sender == client.user && $0.clientId == id }
             if found.map(\.seq) != [place.seq] {
                 lostCount += 1
-                problems.append("\(client.user): \(id) was acked at \(place), and is at \(found.map(\.seq))")
+                problems.append("\(client.user): \(id) was acked at \(place), but is at \(found.map(\.seq))")
             }
         }
     }
@@ -77,7 +77,7 @@ struct ChaosCheck {
             guard got != expected else { continue }
             let missing = Set(expected).subtracting(got).map { "\($0.seq)/\($0.changeSeq)" }.sorted()
             let other = Set(got).subtracting(expected).map { "\($0.seq)/\($0.changeSeq)" }.sorted()
-            let what = "lacks \(missing.prefix(10)), has instead \(other.prefix(10)), at \(held.position)"
+            let what = "lacks \(missing.prefix(10)), has \(other.prefix(10)) instead, at \(held.position)"
             problems.append("\(client.user), \(channel): \(what)")
         }
     }
@@ -104,7 +104,7 @@ struct ChaosCheck {
             }
         }
         let counted = try await socket.call(GetTotalUnread()).unreadCount
-        if counted != total { problems.append("\(client.user): \(total) unread in all, and not \(counted)") }
+        if counted != total { problems.append("\(client.user): \(total) unread in total, but the server counts \(counted)") }
         await socket.close()
     }
 }

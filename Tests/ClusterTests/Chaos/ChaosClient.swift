@@ -155,7 +155,7 @@ actor ChaosClient {
         } else if text.hasPrefix(#"{"reply""#) {
             let reply = try decoder.decode(Bare.self, from: data)
             guard let call = underWay.removeValue(forKey: reply.reply) else {
-                return view.fault(.refusal, "a reply to no call: \(reply.reply)")
+                return view.fault(.refusal, "a reply without a call: \(reply.reply)")
             }
             checkOrder(of: reply.reply, reply.error)
             try await receive(reply.error, data, to: call)

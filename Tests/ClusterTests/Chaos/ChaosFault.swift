@@ -36,7 +36,7 @@ enum ChaosFault: String, CaseIterable, Sendable {
             try await nodes.startNode(place)
         case .stopNode:
             let status = try await nodes.stopNode(place)
-            guard status == 0 else { throw Missed("an end of a stopped node with 0, and not \(status.map(String.init) ?? "none")") }
+            guard status == 0 else { throw Missed("a stopped node that ends with 0, not \(status.map(String.init) ?? "none")") }
             try await nodes.startNode(place)
         case .clockAhead: try await skew("+2h", nodes, place)
         case .clockBehind: try await skew("-2h", nodes, place)

@@ -111,7 +111,7 @@ extension RealClusterTests {
         /// Waits until every client has everything, without reconnecting. Returns how long that took.
         private func waitForRest(_ clients: [ChaosClient], _ nodes: NodeProcesses) async throws -> Duration {
             let started = ContinuousClock.now
-            try await eventually("the clients come to rest") {
+            try await eventually("the clients settle") {
                 for client in clients where await !client.isResting { return false }
                 return true
             }
@@ -160,7 +160,8 @@ extension RealClusterTests {
                 Cluster kill test: seed \(seed), \(counts.values.reduce(0, +)) faults of \(counts.count) kinds, \
                 \(check.ackedCount) acked, \(check.storedCount) stored, \(events) events received: \(check.lostCount) acked lost, \
                 \(check.twiceCount + faults[.twice, default: 0]) twice, \(faults[.order, default: 0]) out of order, \
-                \(faults[.hole, default: 0]) holes, \(faults[.reply, default: 0]) replies before their event or out of order. \(connects) connections, \(repairs) events of repair, \(fresh) fresh, \
+                \(faults[.gap, default: 0]) gaps, \(faults[.reply, default: 0]) replies before their event or out of order. \
+                \(connects) connections, \(repairs) repair events, \(fresh) fresh channels, \
                 refused \(refusals), at rest after \(quiet).
                 """)
             #expect(texts.prefix(20) == [], "\(texts.count) faults with seed \(seed)")

@@ -7,7 +7,7 @@ import RoostAPI
 /// twice, and anything of a channel that is newer than the user's leaving.
 struct StrictView: Sendable {
     enum Fault: String, CaseIterable, Sendable {
-        case hole, order, twice
+        case gap, order, twice
         case afterLeaving = "after leaving"
         case reply = "reply before its event"
         case silence
@@ -64,7 +64,7 @@ struct StrictView: Sendable {
         case .user(let id):
             guard id == user else { return fault(.refusal, "an event of \(id)'s stream") }
             guard event.seq > position else { return }
-            if after > position { fault(.hole, "user stream: \(event.kind) \(after)…\(event.seq) at \(position)") }
+            if after > position { fault(.gap, "user stream: \(event.kind) \(after)…\(event.seq) at \(position)") }
             position = event.seq
             apply(own: event.rows)
         case .channel(let id):
@@ -73,7 +73,7 @@ struct StrictView: Sendable {
                 return
             }
             guard event.seq > held.position else { return }
-            if after > held.position { fault(.hole, "\(id): \(event.kind) \(after)…\(event.seq) at \(held.position)") }
+            if after > held.position { fault(.gap, "\(id): \(event.kind) \(after)…\(event.seq) at \(held.position)") }
             let before = held.position
             for message in event.rows.messages ?? [] where message.seq > before && held.messages[message.seq] != nil {
                 fault(.twice, "\(id): \(message.seq)")

@@ -54,15 +54,15 @@ import Testing
     func seesFaults() {
         #expect(faults(after: [message(6, clientId: "a"), message(7, clientId: "b")]) == [])
         #expect(faults(after: [message(8, clientId: "a", after: 5), message(9, clientId: "b", after: 7)]) == [])
-        #expect(faults(after: [message(7, clientId: "a")]) == [.hole])
-        #expect(faults(after: [message(9, clientId: "a", after: 6)]) == [.hole])
+        #expect(faults(after: [message(7, clientId: "a")]) == [.gap])
+        #expect(faults(after: [message(9, clientId: "a", after: 6)]) == [.gap])
         #expect(faults(after: [message(6, clientId: "a"), message(6, clientId: "a")]) == [.order])
-        #expect(faults(after: [message(7, clientId: "a"), message(6, clientId: "b")]) == [.hole, .order])
+        #expect(faults(after: [message(7, clientId: "a"), message(6, clientId: "b")]) == [.gap, .order])
         #expect(faults(after: [message(6, clientId: "a"), message(7, clientId: "a")]) == [.twice])
         #expect(faults(after: [leaving(2, at: 6), message(6, clientId: "a")]) == [])
         #expect(faults(after: [leaving(2, at: 6), message(7, clientId: "a")]) == [.afterLeaving])
         #expect(faults(after: [message(6, clientId: "a"), message(7, clientId: "b"), leaving(2, at: 6)]) == [.afterLeaving])
-        #expect(faults(after: [leaving(3, at: 6)]) == [.hole])
+        #expect(faults(after: [leaving(3, at: 6)]) == [.gap])
     }
 }
 #endif

@@ -22,29 +22,31 @@ extension Checker {
     private mutating func checkWindow(of channel: ChannelID, in store: MemoryStore, _ client: String) {
         let held = store.messages[channel] ?? [:]
         guard let position = store.saved.channels[channel] else {
-            if !held.isEmpty { fail("I9", "\(client) holds messages of \(channel), which it doesn't follow") }
+            if !held.isEmpty { fail("I9", "\(client) has messages of \(channel), which it doesn't follow") }
             return
         }
         if position.cursor > heads[.channel(channel)] ?? 0 { fail("I3", "\(client) is ahead of \(channel)") }
         let expected = (births[channel] ?? []).filter { position.holds($0.seq) && $0.seq <= position.cursor }
         for (seq, _) in expected {
             guard let message = held[seq] else {
-                fail("I3", "\(client) misses \(channel) \(seq) between \(position.windowStart) and \(position.cursor)")
+                fail("I3", "\(client) lacks \(channel) \(seq) between \(position.windowStart) and \(position.cursor)")
                 continue
             }
             let known = versions[channel]?[seq] ?? []
             if !known.contains(where: { message.isAsSeen(of: $0) }) {
-                fail("I3", "\(client) holds \(channel) \(seq) as it never was")
+                fail("I3", "\(client) has \(channel) \(seq) with content it never had")
             }
             if store.deletions[channel]?[seq] != nil, !message.isDeletedForMe {
                 fail("I3", "\(client) shows \(channel) \(seq), which its user has deleted for themselves")
             }
             let newest = known.last { $0.changeSeq <= position.cursor }
             if let newest, message.changeSeq < newest.changeSeq {
-                fail("I3", "\(client) at \(position.cursor) holds \(channel) \(seq)/\(message.changeSeq), not \(newest.changeSeq)")
+                fail("I3", "\(client) at \(position.cursor) has \(channel) \(seq)/\(message.changeSeq), not \(newest.changeSeq)")
             }
         }
-        if held.count > expected.count { fail("I3", "\(client) holds more of \(channel) than from its window to its position") }
+        if held.count > expected.count {
+            fail("I3", "\(client) has more messages of \(channel) than its window up to its position allows")
+        }
     }
 
     /// The definition: messages of others after the read position.
@@ -58,7 +60,8 @@ extension Checker {
         if unread != defined {
             fail(
                 "I7",
-                "\(client) has \(unread) unread in \(channel) at \(counters.seq), read to \(membership.readSeq): it is \(defined)")
+                "\(client) has \(unread) unread in \(channel) at \(counters.seq), read to \(membership.readSeq); the correct count is \(defined)"
+            )
         }
     }
 
@@ -68,7 +71,7 @@ extension Checker {
         guard let before = memberships[client]?[channel], let membership, before.joinedAt == membership.joinedAt else { return }
         let unmarked = unmarks[store.user]?[channel]?.contains { $0 > before.userSeq && $0 <= membership.userSeq } ?? false
         if !unmarked, membership.readSeq < before.readSeq || membership.readCount < before.readCount {
-            fail("I8", "\(client)'s reading of \(channel) goes back from \(before.readSeq) to \(membership.readSeq)")
+            fail("I8", "\(client)'s read position in \(channel) goes back from \(before.readSeq) to \(membership.readSeq)")
         }
     }
 
@@ -87,7 +90,7 @@ extension Checker {
     /// A client at rest next to a fresh one of the same user.
     mutating func atRest(_ store: MemoryStore, beside fresh: MemoryStore, _ client: String) {
         func differ(_ what: String, _ ours: some Equatable, _ theirs: some Equatable) {
-            fail("I5", "\(client) differs in \(what): \(ours), a fresh client has \(theirs)")
+            fail("I5", "\(client) differs in \(what): it has \(ours), a fresh client \(theirs)")
         }
         if store.saved.userCursor != fresh.saved.userCursor {
             differ("its own position", store.saved.userCursor, fresh.saved.userCursor)
@@ -95,7 +98,7 @@ extension Checker {
         if store.users[store.user] != fresh.users[store.user] {
             differ("its profile", store.users[store.user], fresh.users[store.user])
         }
-        if !store.overlays.isEmpty { fail("I5", "\(client) still shows \(store.overlays) at rest") }
+        if !store.overlays.isEmpty { fail("I5", "\(client) still shows \(store.overlays) after everything has settled") }
         if store.preferences != fresh.preferences { differ("its preferences", store.preferences, fresh.preferences) }
         func isShown(_ draft: ChannelDraft) -> Bool { !draft.isRemoved && !deleted.contains(draft.channelId) }
         let (drafts, freshDrafts) = (store.drafts.filter { isShown($0.value) }, fresh.drafts.filter { isShown($0.value) })
@@ -129,7 +132,7 @@ extension Checker {
     mutating func atRest(_ store: MemoryStore, in channel: ChannelID, members: [Member], unread: Int, _ client: String) {
         let rows = Dictionary(uniqueKeysWithValues: members.map { ($0.userId, $0) })
         for (user, member) in store.members[channel] ?? [:] where rows[user] != member {
-            fail("I5", "\(client) holds \(user) in \(channel) as \(member), the server as \(String(describing: rows[user]))")
+            fail("I5", "\(client) has \(user) in \(channel) as \(member), the server as \(String(describing: rows[user]))")
         }
         if store.unread(in: channel) != unread {
             fail("I7", "\(client) has \(store.unread(in: channel) ?? -1) unread in \(channel), the server \(unread)")

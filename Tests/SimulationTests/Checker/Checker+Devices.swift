@@ -29,10 +29,10 @@ extension Checker {
         let before = receipts[channel]?[user]
         if let seq = position.deliveredSeq {
             if reports[channel]?[user]?.contains(seq) != true {
-                fail("I12", "\(seq) of \(channel) is told to have arrived at \(user), who never said so")
+                fail("I12", "\(seq) of \(channel) is reported as delivered to \(user), who never reported it")
             }
             if let last = before?.deliveredSeq, seq <= last {
-                fail("I12", "\(user) receives \(channel) up to \(seq) after \(last)")
+                fail("I12", "\(user)'s receipt for \(channel) is \(seq) after \(last)")
             }
         }
         receipts[channel, default: [:]][user] = before?.merged(with: position) ?? position
@@ -43,18 +43,18 @@ extension Checker {
         for member in members where member.state == .member && member.userId != user && !discreet.contains(member.userId) {
             let other = member.userId
             guard let answered = positions.first(where: { $0.userId == other }), let joinedSeq = answered.joinedSeq else {
-                fail("I12", "\(user) isn't told how far \(other) has read \(channel)")
+                fail("I12", "\(user) isn't notified how far \(other) has read \(channel)")
                 continue
             }
             var expected = ReadPosition(userId: other, readSeq: joinedSeq, joinedSeq: joinedSeq)
             if let told = receipts[channel]?[other] { expected = expected.merged(with: told) }
             // The time of their last read survives leaving and coming back.
             if expected.readSeq == joinedSeq { expected.lastReadAt = answered.lastReadAt }
-            if answered != expected { fail("I12", "\(other) is at \(answered) in \(channel), and was told to be at \(expected)") }
+            if answered != expected { fail("I12", "\(other) is at \(answered) in \(channel), but was reported at \(expected)") }
             let last = periods[channel]?[other]?.count
             for report in takenReports[channel]?[other] ?? [] where report.membership == last {
                 guard max(answered.readSeq, answered.deliveredSeq ?? 0) < report.seq else { continue }
-                fail("I12", "\(other)'s report of \(channel) up to \(report.seq) was taken, and is lost")
+                fail("I12", "\(other)'s report of \(channel) up to \(report.seq) was accepted and lost")
             }
         }
     }
@@ -68,12 +68,12 @@ extension Checker {
     /// An event was written to a connection of a device.
     mutating func delivered(_ stream: StreamID, _ seq: Seq, to device: DeviceIdentity, of user: UserID) {
         guard let end = end(of: device, of: user), seq > end.heads[stream] ?? 0 else { return }
-        fail("I9", "\(user)'s \(device.id) hears of \(stream) at \(seq), and was signed out at \(end.heads[stream] ?? 0)")
+        fail("I9", "\(user)'s \(device.id) receives \(stream) at \(seq), but was signed out at \(end.heads[stream] ?? 0)")
     }
 
     /// An operation of a device was committed.
     mutating func acted(_ device: DeviceIdentity, of user: UserID, _ kind: Event.Kind) {
-        if end(of: device, of: user) != nil { fail("I9", "\(user)'s \(device.id) makes \(kind.rawValue) after it was signed out") }
+        if end(of: device, of: user) != nil { fail("I9", "\(user)'s \(device.id) calls \(kind.rawValue) after it was signed out") }
     }
 
     /// When a sign-in ended; nil if it hasn't.

@@ -91,7 +91,7 @@ struct Checker {
         let name = message.name
         let known = versions[message.channelId]?[message.seq] ?? []
         guard known.contains(where: { message.isAsSeen(of: $0) }) || isAsSentAgain(message, by: name, known) else {
-            return fail("I1", "\(name) was acknowledged at \(message.seq)/\(message.changeSeq), and never stored so")
+            return fail("I1", "\(name) was acknowledged at \(message.seq)/\(message.changeSeq), but was never stored like that")
         }
         if let before = acknowledgements[name], before.seq != message.seq || before.messageId != message.messageId {
             fail("I4", "\(name) was acknowledged at \(before.seq) and at \(message.seq)")
@@ -151,12 +151,12 @@ struct Checker {
         let (name, channel) = (message.name, message.channelId)
         let before = versions[channel]?[message.seq] ?? []
         if message.text.hasPrefix(Self.queuedEdit), before.contains(where: { $0.text == message.text }) {
-            fail("I10", "\(name) gets the text '\(message.text)' at \(message.changeSeq) once more")
+            fail("I10", "\(name) gets the text '\(message.text)' again at \(message.changeSeq)")
         }
         versions[channel, default: [:]][message.seq, default: []].append(message)
         guard message.seq == event.seq else { return }
         births[channel, default: []].append((message.seq, message.sender))
-        if texts[name]?.contains(message.text) != true { fail("I2", "\(name) is stored at \(message.seq), and nobody sent it") }
+        if texts[name]?.contains(message.text) != true { fail("I2", "\(name) is stored at \(message.seq), but nobody sent it") }
         if let before = stored[name] { fail("I4", "\(name) is stored at \(before) and at \(message.seq)") }
         stored[name] = message.seq
     }
@@ -164,10 +164,10 @@ struct Checker {
     /// An event was written to a connection.
     mutating func delivered(_ stream: StreamID, _ seq: Seq, to user: UserID) {
         switch stream {
-        case .user(let owner): if owner != user { fail("I9", "\(user) hears of \(owner)'s stream") }
+        case .user(let owner): if owner != user { fail("I9", "\(user) receives \(owner)'s stream") }
         case .channel(let channel):
             let mayHear = (periods[channel]?[user] ?? []).contains { $0.from < seq && seq < $0.upTo ?? .max }
-            if !mayHear { fail("I9", "\(user) hears of \(channel) at \(seq) without being a member") }
+            if !mayHear { fail("I9", "\(user) receives \(channel) at \(seq) without being a member") }
         }
     }
 
@@ -179,25 +179,25 @@ struct Checker {
         for message in messages {
             if let other = found[message.name] { fail("I4", "\(message.name) is on disk at \(other.seq) and at \(message.seq)") }
             found[message.name] = message
-            if texts[message.name] == nil { fail("I2", "\(message.name) is on disk, and nobody sent it") }
+            if texts[message.name] == nil { fail("I2", "\(message.name) is on disk, but nobody sent it") }
             if versions[message.channelId]?[message.seq]?.last != message {
-                fail("I1", "\(message.name) is on disk at \(message.seq)/\(message.changeSeq), not as it was committed last")
+                fail("I1", "\(message.name) is on disk at \(message.seq)/\(message.changeSeq), not as it was last committed")
             }
         }
         for (name, message) in acknowledgements where found[name]?.seq != message.seq {
-            fail("I1", "\(name) was acknowledged at \(message.seq), and is on disk at \(found[name]?.seq ?? 0)")
+            fail("I1", "\(name) was acknowledged at \(message.seq), but is on disk at \(found[name]?.seq ?? 0)")
         }
-        for (name, seq) in stored where found[name]?.seq != seq { fail("I1", "\(name) was committed at \(seq), and isn't on disk") }
+        for (name, seq) in stored where found[name]?.seq != seq { fail("I1", "\(name) was committed at \(seq), but isn't on disk") }
         for (stream, head) in heads {
             guard let channel = stream.channel, onDisk[channel] != head else { continue }
-            fail("I3", "\(channel) was at \(head), and is at \(onDisk[channel] ?? 0) on disk")
+            fail("I3", "\(channel) was at \(head), but is at \(onDisk[channel] ?? 0) on disk")
         }
     }
 
     /// The messages that are still queued or refused in any outbox once everything is at rest.
     mutating func waiting(_ names: Set<Name>) {
         for name in texts.keys where stored[name] == nil && !discarded.contains(name) && !names.contains(name) {
-            fail("I1", "\(name) was taken from its sender and vanished")
+            fail("I1", "\(name) was accepted from its sender and vanished")
         }
     }
 }

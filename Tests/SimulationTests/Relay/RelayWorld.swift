@@ -378,7 +378,7 @@ final class RelayWorld {
                     continue
                 }
                 for (stream, seq) in expected where held[stream] != seq {
-                    faultsFound.append("\(user) stands at \(held[stream] ?? 0) of \(stream), which is at \(seq)")
+                    faultsFound.append("\(user) is at \(held[stream] ?? 0) of \(stream), which is at \(seq)")
                 }
                 for (channel, seq) in client.watchPositions where seq < database.head(.channel(channel)) {
                     faultsFound.append("\(user) watches \(channel) at \(seq) of \(database.head(.channel(channel)))")
@@ -390,7 +390,7 @@ final class RelayWorld {
             }
             if !node.relay.connects.isEmpty { faultsFound.append("node \(node.number) has connections that wait forever") }
             if !node.relay.answers.isEmpty { faultsFound.append("node \(node.number) has answers that wait forever") }
-            if !node.relay.gaps.isEmpty { faultsFound.append("node \(node.number) has gaps that stay") }
+            if !node.relay.gaps.isEmpty { faultsFound.append("node \(node.number) has gaps that are never filled") }
         }
     }
 }
