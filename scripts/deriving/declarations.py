@@ -187,7 +187,7 @@ def fields_in(text, code, start, end, path):
     [('a', None, '1')]
     >>> fields('var a: Int, b: Int')
     Traceback (most recent call last):
-    deriving.declarations.Unreadable: A.swift:1: several fields with types of their own; give each its line
+    deriving.declarations.Unreadable: A.swift:1: several fields with their own types; put each on its own line
     """
     fields, index = [], start
     while index < end:
@@ -210,7 +210,7 @@ def fields_in(text, code, start, end, path):
         if match["kind"] == "let" and default is not None:
             continue
         if re.search(r",\s*\w+\s*:", re.sub(r"[\[(].*[\])]", "", declared or "")):
-            raise Unreadable(f"{path}:{line}: several fields with types of their own; give each its line")
+            raise Unreadable(f"{path}:{line}: several fields with their own types; put each on its own line")
         if default is None and match["kind"] == "var" and (declared or "").endswith("?"):
             default = "nil"
         options = options_behind(text, text.rfind("\n", 0, index) + 1)

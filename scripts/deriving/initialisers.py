@@ -35,18 +35,18 @@ def write_init(asked):
     deriving.declarations.Unreadable: A.swift:3: “(_ b)” should name fields without a label: (_ name, _ other)
     >>> in_one_file('struct A {\\n    // derived: init\\n}')
     Traceback (most recent call last):
-    deriving.declarations.Unreadable: A.swift:2: A is for its module alone, for which Swift writes the initialiser itself
+    deriving.declarations.Unreadable: A.swift:2: A is internal to its module; Swift writes its initialiser
     >>> in_one_file('public struct A {\\n    var a = 1\\n    // derived: init\\n}')
     Traceback (most recent call last):
-    deriving.declarations.Unreadable: A.swift:2: a needs a type here, for what is derived from it
+    deriving.declarations.Unreadable: A.swift:2: a needs an explicit type for what is derived from it
     >>> in_one_file('struct A {\\n    // derived: everything\\n}')
     Traceback (most recent call last):
-    deriving.declarations.Unreadable: A.swift:2: everything isn't known; what can be derived: init, package init, flat init, write(to:), writeMembers(to:), CodingKeys, encode(to:), init(from:), init(plainly:), columns, bound columns, init(reading:), bind(to:), cache columns, init(cached:), cache(in:), applying(_:), cases, row, optional init, all, values
+    deriving.declarations.Unreadable: A.swift:2: everything is unknown; can be derived: init, package init, flat init, write(to:), writeMembers(to:), CodingKeys, encode(to:), init(from:), init(plainly:), columns, bound columns, init(reading:), bind(to:), cache columns, init(cached:), cache(in:), applying(_:), cases, row, optional init, all, values
     """
     type = asked.type
     access = "package" if asked.what == "package init" else type.access
     if not access and type.kind == "struct":
-        raise Unreadable(f"{type.name} is for its module alone, for which Swift writes the initialiser itself")
+        raise Unreadable(f"{type.name} is internal to its module; Swift writes its initialiser")
     head = f"{access} init(".lstrip()
     said = re.fullmatch(r"(?:\((_ \w+(?:, _ \w+)*)\))?", asked.said)
     bare = [name.removeprefix("_ ") for name in (said[1] or "").split(", ") if name] if said else []
@@ -138,12 +138,12 @@ def write_applying(asked):
     }
     >>> in_one_file('struct A {\\n    var a: Int\\n    // derived: applying(_:)\\n}')
     Traceback (most recent call last):
-    deriving.declarations.Unreadable: A.swift:3: a isn't optional: no value of it says that it stays unchanged
+    deriving.declarations.Unreadable: A.swift:3: a isn't optional, so no value can mean that it stays unchanged
     """
     type = asked.type
     for field in type.fields:
         if not is_optional(field.type):
-            raise Unreadable(f"{field.name} isn't optional: no value of it says that it stays unchanged")
+            raise Unreadable(f"{field.name} isn't optional, so no value can mean that it stays unchanged")
     arguments = [f"{field.name}: {field.name}.replaced(by: changes.{field.name})" for field in type.fields]
     return [
         f"func applying(_ changes: {type.name}) -> {type.name} {{",
@@ -159,7 +159,7 @@ def parameter(field):
 def fields_of_inline(asked, field):
     inner = asked.known(field.type)
     if inner is None:
-        raise Unreadable(f"{field.name} can't stand inline: {field.type} is declared nowhere")
+        raise Unreadable(f"{field.name} can't be inline: {field.type} is declared nowhere")
     return inner.fields
 
 

@@ -56,18 +56,18 @@ def rewritten(text, path, known):
         line = line_of(text, match.start("what"))
         around = [type for type in types if type.start < match.start() < type.end]
         if not around:
-            raise Unreadable(f"{path}:{line}: no type is around that could have something derived")
+            raise Unreadable(f"{path}:{line}: no type around this line to derive something for")
         what, said = parts_of_marker(match)
         said = said_of_row(text, around[-1], match, what) or said
         if what not in WRITERS:
-            raise Unreadable(f"{path}:{line}: {what} isn't known; what can be derived: {', '.join(WRITERS)}")
+            raise Unreadable(f"{path}:{line}: {what} is unknown; can be derived: {', '.join(WRITERS)}")
         type = known(around[-1].name)
         if type is None:
             raise Unreadable(f"{path}:{line}: {around[-1].name} is declared nowhere")
         pattern, write = WRITERS[what]
         for field in type.fields:
             if field.type is None:
-                raise Unreadable(f"{type.path}:{field.line}: {field.name} needs a type here, for what is derived from it")
+                raise Unreadable(f"{type.path}:{field.line}: {field.name} needs an explicit type for what is derived from it")
         try:
             lines = write(Asked(type, known, what, said, around[-1]))
         except Unreadable as error:
@@ -113,11 +113,11 @@ def refuse_misspelt(text, path):
     """
     >>> refuse_misspelt("struct A {\\n    // Derived: init\\n}", "A.swift")
     Traceback (most recent call last):
-    deriving.declarations.Unreadable: A.swift:2: “// Derived: init” asks for nothing; it is written “// derived: …”
+    deriving.declarations.Unreadable: A.swift:2: “// Derived: init” derives nothing; write “// derived: …”
     """
     for match in ANY_MARKER.finditer(text):
         if not MARKER.match(text, match.start()):
-            raise Unreadable(f"{path}:{line_of(text, match.start())}: “{match[0].strip()}” asks for nothing; it is written “// derived: …”")
+            raise Unreadable(f"{path}:{line_of(text, match.start())}: “{match[0].strip()}” derives nothing; write “// derived: …”")
 
 
 def refuse_unmarked(text, code, types):
@@ -154,7 +154,7 @@ def refuse_unread(types, texts):
     >>> text = 'struct A {\\n    var a: Int  // wire: "b"\\n}'
     >>> refuse_unread(types_in(text, "A.swift"), [text])
     Traceback (most recent call last):
-    deriving.declarations.Unreadable: A.swift:2: nothing is derived of A that reads what is said behind a
+    deriving.declarations.Unreadable: A.swift:2: nothing derived for A reads the options of a
     """
     read = set()
     for text in texts:
@@ -168,7 +168,7 @@ def refuse_unread(types, texts):
     for type in types:
         for field in type.fields:
             if field.options and type.name not in read:
-                raise Unreadable(f"{type.path}:{field.line}: nothing is derived of {type.name} that reads what is said behind {field.name}")
+                raise Unreadable(f"{type.path}:{field.line}: nothing derived for {type.name} reads the options of {field.name}")
 
 
 def in_one_file(text):

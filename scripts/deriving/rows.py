@@ -37,7 +37,7 @@ def row_of(asked):
         elif clause.startswith("given "):
             given = clause.removeprefix("given ").split(" and ")
         else:
-            raise Unreadable(f"“{clause}” isn't known; known: of table, field as column, given field, without field and field")
+            raise Unreadable(f"“{clause}” is unknown; known: of table, field as column, given field, without field and field")
     fields = {field.name: field for field in asked.type.fields}
     if unknown := [name for name in [*names, *given, *without] if name not in fields]:
         raise Unreadable(f"{asked.type.name} has no field {unknown[0]}")

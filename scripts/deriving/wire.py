@@ -41,16 +41,16 @@ def members_of(asked, type=None, inlined_in=None):
             elif said := re.fullmatch(r"(\w+) last", option):
                 ending = said[1]
             else:
-                raise Unreadable(f'of {field.name} is said “{option}”; known: "name", inline, inline with “name last”, may be absent, absent is value, default is absent')
+                raise Unreadable(f'unknown option “{option}” of {field.name}; known: "name", inline, inline with “name last”, may be absent, absent is value, default is absent')
         if may_be_absent and (default is None or default == "nil"):
-            raise Unreadable(f"{field.name} may be absent and has no default")
+            raise Unreadable(f"{field.name} may be absent but has no default")
         if not is_inline:
             path = f"{inlined_in.name}.{field.name}" if inlined_in else field.name
             members.append(Member(key, path, field.type, default, may_be_absent, is_left_out, inlined_in, field.name))
             continue
         inner = asked.known(field.type)
         if inner is None or inlined_in:
-            raise Unreadable(f"{field.name} can't stand inline: {field.type} is " + ("inline itself" if inner else "declared nowhere"))
+            raise Unreadable(f"{field.name} can't be inline: {field.type} is " + ("inline itself" if inner else "declared nowhere"))
         for member in members_of(asked, inner, field):
             (last if member.name == ending else members).append(member)
         if ending and not any(member.name == ending for member in last):
@@ -60,7 +60,7 @@ def members_of(asked, type=None, inlined_in=None):
 
 def writes_null(asked, member):
     if unknown := set(asked.type.options) - {"nil is null"}:
-        raise Unreadable(f"of {asked.type.name} is said “{unknown.pop()}”; known: nil is null")
+        raise Unreadable(f"unknown option “{unknown.pop()}” of {asked.type.name}; known: nil is null")
     return "nil is null" in asked.type.options and is_optional(member.type)
 
 
