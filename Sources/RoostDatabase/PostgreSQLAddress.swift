@@ -11,7 +11,7 @@ struct PostgreSQLAddress: Sendable {
     /// - Throws: A fatal ``DatabaseFailure`` that names the problem, if it isn't the URL of a PostgreSQL database.
     init(url: String) throws {
         guard url.hasPrefix("postgres://") || url.hasPrefix("postgresql://") else {
-            throw Self.wrong("it has to begin with postgres:// or postgresql://")
+            throw Self.wrong("it must begin with postgres:// or postgresql://")
         }
         var given = try Self.parse(url)
         try Self.check(given)

@@ -37,7 +37,7 @@ extension SQLiteDatabase {
             throw DatabaseFailure(message: "The server is shutting down.", kind: .transaction)
         }
         let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw DatabaseFailure.system("Can't make \(path)") }
+        guard descriptor >= 0 else { throw DatabaseFailure.system("Can't create \(path)") }
         defer { Foundation.close(descriptor) }
         var opened: OpaquePointer?
         let flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX

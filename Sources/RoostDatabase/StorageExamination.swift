@@ -64,7 +64,7 @@ struct StorageExamination {
             // Version 0.1 had no such file, and didn't mark its databases.
             guard let header = DatabaseHeader(path: files.database), header.applicationID != 0 else { return }
             try refuse(
-                "\(files.state) is missing beside a database, so it is unknown whether the database is the newest one.")
+                "\(files.state) is missing next to a database, so it is unknown whether the database is the newest one.")
         } else {
             try examineMissingDatabase(log)
         }
@@ -74,7 +74,7 @@ struct StorageExamination {
     private mutating func examineMissingDatabase(_ log: roost_log_report) throws {
         guard FileManager.default.fileExists(atPath: files.secret) || log.state > 1 else { return }
         let rest = log.state > 1 ? files.log : files.secret
-        try refuse("\(files.database) is missing or empty beside \(rest): a server has used this directory before.")
+        try refuse("\(files.database) is missing or empty next to \(rest): a server has used this directory before.")
         setsLogAside = log.state != 0
     }
 
@@ -115,7 +115,7 @@ struct StorageExamination {
         }
         guard header.generation >= state.generation else {
             try refuse(
-                "\(files.database) is an older copy: it holds checkpoint \(header.generation), and \(state.generation) were completed."
+                "\(files.database) is an older copy: it has checkpoint \(header.generation), but \(state.generation) were completed."
             )
             setsLogAside = log.state != 0
             return

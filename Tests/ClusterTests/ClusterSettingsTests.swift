@@ -107,13 +107,13 @@ extension RealClusterTests {
                 _ = try await TokenKeyRing(directory: second).add(named: "k")
                 try await TokenKeyRing(directory: second).use("k")
                 let foreign = try await Self.token(of: second)
-                try await log.line(containing: "another key by the name k")
+                try await log.line(containing: "a different key named k")
                 #expect(try await Self.statuses(two, [foreign, good]) == [401, 401])
                 try await two.stop()
                 let refusal = await #expect(throws: RoostError.self) {
                     _ = try await TestCluster.node(second, cluster.database, cluster.nats)
                 }
-                #expect(refusal?.message.contains("another key by the name k") == true)
+                #expect(refusal?.message.contains("a different key named k") == true)
                 try FileManager.default.removeItem(at: second.appending(path: Self.ring))
                 try Self.copyRing(from: one.directory, to: second)
                 let mended = try await TestServer(directory: second, logger: Logger(label: "test") { _ in log.handler }) {

@@ -320,7 +320,7 @@ import Testing
         ann.bus.publish(most, to: .nodes)
         ann.bus.publish([], to: .nodes)
         #expect(try await bob.messages(2).map(\.payload.count) == [1_048_576, 0])
-        try await ann.log.line(containing: "1048577 bytes is dropped: the server takes 1048576")
+        try await ann.log.line(containing: "1048577 bytes is dropped: the server accepts at most 1048576")
         #expect(ann.bus.isConnected)
         // A message is counted after it was passed on, when it may already have arrived.
         try await Polling.value {

@@ -72,7 +72,7 @@ import Testing
             arguments: ["messages", "list", "team", "--token", "t", "--url", "https://127.0.0.1:\(server.port)"])
         #expect(
             plain.errors
-                == "Error: No secure connection to https://127.0.0.1:\(server.port) can be made: it doesn't speak TLS: http rather than https, perhaps.\n"
+                == "Error: Can't make a secure connection to https://127.0.0.1:\(server.port): it doesn't speak TLS; perhaps the address should begin with http.\n"
         )
         let chat = try await CommandRun.hasError(
             "can be made: it doesn't speak TLS", from: "roost",
@@ -83,7 +83,7 @@ import Testing
         let address = "https://localhost:\(proxy.port)"
         let untrusted = try await CommandRun.roost(arguments: ["messages", "list", "team", "--token", "t", "--url", address])
         let reason = "this machine doesn't trust its certificate"
-        #expect(untrusted.errors == "Error: No secure connection to \(address) can be made: \(reason).\n")
+        #expect(untrusted.errors == "Error: Can't make a secure connection to \(address): \(reason).\n")
         let untrustedChat = try await CommandRun.hasError(
             reason, from: "roost", ["chat", "team", "--as", "ann", "--plain", "--token", "t", "--url", address])
         #expect(untrustedChat)

@@ -25,7 +25,7 @@ import Testing
             case .signature: "this machine doesn't trust its certificate"
             case .host: "its certificate is for another host"
             }
-        #expect(failure?.description == "No secure connection to \(called.address) can be made: \(reason).")
+        #expect(failure?.description == "Can't make a secure connection to \(called.address): \(reason).")
         #expect(try await proxy.receivedSizeBytes() == 0)
         await proxy.stop()
     }

@@ -25,7 +25,7 @@ import Testing
         let (first, second) = (await told.next(), await told.next())
         let name = server.fault == .signature ? "CERTIFICATE_VERIFY_FAILED" : "failedToValidateHostname"
         if case .closed(nil, let reason, .certificate)? = first {
-            let start = "no secure connection to \(server.host) can be made: "
+            let start = "can't make a secure connection to \(server.host): "
             #expect(reason.hasPrefix(start) && reason.contains(name), "\(reason)")
         } else {
             Issue.record("The connection wasn't refused for its certificate: \(first.map { "\($0)" } ?? "nothing was told")")

@@ -92,7 +92,7 @@ public struct WebSocketTransport: Transport {
             return reason(ofEnd: error)
         // The extra errors belong to the same library: a certificate for another host is one of them.
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
-            return WaitingReason(.certificate, "no secure connection to \(host) can be made: \(error)")
+            return WaitingReason(.certificate, "can't make a secure connection to \(host): \(error)")
         default:
             return WaitingReason(.network, "\(error)")
         }

@@ -90,7 +90,7 @@ extension Sync {
                 // Whatever the provider returned, such as a proxy's page, no server would read it.
                 let max = Limits.unauthenticatedSizeBytes
                 return refused(
-                    RoostError(.unauthenticated, "The token makes a frame of \(frame.count) bytes; a server reads at most \(max)."))
+                    RoostError(.unauthenticated, "The token's frame has \(frame.count) bytes; a server reads at most \(max)."))
             }
             emit(.send(frame))
             phase = .authenticating

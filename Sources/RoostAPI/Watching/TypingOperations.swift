@@ -13,7 +13,7 @@ public struct StartTyping: Operation {
     public static let permission = Permission.messageSend
     /// Nothing is stored.
     public static let isReadOnly = true
-    public static let summary = "Report that the caller is typing in a channel. It ends by itself after 10 seconds."
+    public static let summary = "Report that the caller is typing in a channel. It ends automatically after 10 seconds."
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID

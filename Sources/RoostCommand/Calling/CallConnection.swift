@@ -104,7 +104,7 @@ final class CallConnection {
         switch error {
         case NIOSSLError.uncleanShutdown: nil
         case is NIOSSLError, is NIOSSLExtraError, is BoringSSLError:
-            Failure("No secure connection to \(server.address) can be made: \(PlainWords.reason(of: error)).")
+            Failure("Can't make a secure connection to \(server.address): \(PlainWords.reason(of: error)).")
         case is HTTPParserError: Failure("The server at \(server.address) doesn't speak HTTP.")
         default: nil
         }

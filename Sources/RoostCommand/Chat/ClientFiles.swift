@@ -28,7 +28,7 @@ struct ClientFiles: ~Copyable {
             try FileManager.default.createDirectory(
                 at: directory, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         } catch {
-            reason = "\(directory.path) can't be made: \(PlainWords.reason(of: error))"
+            reason = "\(directory.path) can't be created: \(PlainWords.reason(of: error))"
         }
         let lockFile = directory.appending(path: "\(SyncFiles.folderName(of: user, at: url)).lock")
         lock = reason == nil ? open(lockFile.path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600) : -1

@@ -45,7 +45,7 @@ extension Room {
             }
         case .reset:
             // As a direct call: through the outbox it would be confirmed before the server has accepted it.
-            try await tell("the history of #\(name) begins now for you") {
+            try await tell("your history of #\(name) begins now") {
                 _ = try await $0.chat.call(ResetHistory(channel: $0.channel.id))
             }
         case .mute(let seconds): try await mute(seconds: seconds)

@@ -23,7 +23,7 @@ extension PutChannelType: Handled {
         policy.fixed = []
         let others = try context.transaction.ownPolicies().filter { $0.type != type }
         guard others.count < Limits.channelTypes else {
-            throw RoostError.limitExceeded("type", limit: Limits.channelTypes, unit: "channel types of your own")
+            throw RoostError.limitExceeded("type", limit: Limits.channelTypes, unit: "custom channel types")
         }
         guard try context.transaction.policy(of: type) != policy else { return policy }
         try context.transaction.perform(

@@ -79,7 +79,7 @@ public enum Migrations {
     public struct NewerDatabase: Error, CustomStringConvertible {
         public let steps: [String]
         public var description: String {
-            "The database was written by a newer version of Roost (\(steps.joined(separator: ", "))). Start that one."
+            "The database was written by a newer version of Roost (\(steps.joined(separator: ", "))). Start that version."
         }
     }
 

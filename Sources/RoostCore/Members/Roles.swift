@@ -15,7 +15,7 @@ extension PutRole: Handled {
         try refuseBuiltIn(role)
         let others = try context.transaction.ownRoles().filter { $0.role != role }
         guard others.count < Limits.channelRoles else {
-            throw RoostError.limitExceeded("role", limit: Limits.channelRoles, unit: "roles of your own")
+            throw RoostError.limitExceeded("role", limit: Limits.channelRoles, unit: "custom roles")
         }
         let granted = Set(permissions)
         let definition = RoleDefinition(role: role, rank: rank, permissions: Permission.allCases.filter(granted.contains))

@@ -346,7 +346,7 @@ extension RoostError {
     static let tooManyConnections = RoostError(
         .overloaded, "This address or user has too many connections.", retryAfterMilliseconds: 2000)
     static let tooManyChannels = RoostError(
-        .overloaded, "This user's connections would get too many channels in total.", retryAfterMilliseconds: 2000)
+        .overloaded, "This user's connections would receive too many channels in total.", retryAfterMilliseconds: 2000)
     static let tooManyRequests = RoostError(
         .overloaded, "The user has too many requests in progress.", retryAfterMilliseconds: 1000)
     static let overloadedMemory = RoostError(

@@ -86,7 +86,7 @@ final class NATSBus: Bus {
         guard isConnected else { return }
         let (isTaken, wakes) = work.withLock { ($0.publish(payload, to: topic), $0.wakes()) }
         if wakes { wake.signal() }
-        if !isTaken { warn("NATS takes messages too slowly: some are dropped") }
+        if !isTaken { warn("NATS accepts messages too slowly: some are dropped") }
     }
 
     func subscribe(to topic: BusTopic) { enqueue { $0.subscribe(topic) } }
@@ -207,7 +207,7 @@ extension NATSBus {
                 messagesOut.add(1, ordering: .relaxed)
             case NATS_MAX_PAYLOAD?:
                 let limit = connection?.payloadBytesMax ?? 0
-                warn("NATS: a message of \(message.payload.count) bytes is dropped: the server takes \(limit)")
+                warn("NATS: a message of \(message.payload.count) bytes is dropped: the server accepts at most \(limit)")
             case let status?:
                 warn("NATS: a message is dropped: \(status.text)")
             case nil:

@@ -106,7 +106,7 @@ enum OpenAPI {
     private static let responses: [String: JSONValue] = {
         let meanings = [
             400: "Malformed request or invalid field.", 401: "No token, or an invalid one.",
-            403: "Not allowed to the caller.", 404: "Doesn't exist, or the caller may not know that it does.",
+            403: "The caller isn't allowed to do this.", 404: "Doesn't exist, or the caller may not know that it does.",
             409: "Conflicts with the current state.", 412: "The metadata has another version.",
             413: "A field or the body is larger than its limit.", 415: "The body isn't application/json.",
             422: "The idempotency key was used for another request, or has expired.",

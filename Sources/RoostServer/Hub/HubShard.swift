@@ -69,7 +69,7 @@ final class HubShard {
         // A query's excess channels are reported as not watched.
         guard !names.isEmpty, !names.contains(where: { subscriptions.mayReceive($0, connection) }) else { return nil }
         return RoostError(
-            .limitExceeded, "The connections of one user get at most \(subscriptions.receivedMax) channels together.",
+            .limitExceeded, "One user's connections receive at most \(subscriptions.receivedMax) channels together.",
             limit: Int64(subscriptions.receivedMax))
     }
 

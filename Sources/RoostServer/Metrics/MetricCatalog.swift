@@ -101,7 +101,7 @@ enum MetricCatalog {
     ]
 
     private static let delivery: [MetricDescription] = [
-        .counter("roost_events_total", "Events made by this server's operations."),
+        .counter("roost_events_total", "Events produced by this server's operations."),
         .counter("roost_deliveries_total", "Events passed to sockets: one for each event and receiver."),
         .counter("roost_sent_bytes_total", "Bytes of events and replies passed to sockets."),
         .counter(

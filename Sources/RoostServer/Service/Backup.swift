@@ -143,7 +143,7 @@ public struct Backup: Codable, Sendable {
             try Durable.syncIfThere(partial)
             // Of two backups made to one directory at the same time, one fails here: `rename` doesn't replace a directory with files in it.
             guard rename(partial.path, directory.path) == 0 else {
-                throw Unusable("\(directory.path) can't be made: \(String(cString: strerror(errno))).")
+                throw Unusable("\(directory.path) can't be created: \(String(cString: strerror(errno))).")
             }
             try Durable.syncIfThere(above)
             try missing.syncNames()
@@ -206,7 +206,8 @@ public struct Backup: Codable, Sendable {
             throw Unusable("\(manifest.path) doesn't describe a backup: it was changed or damaged. Use another backup.")
         }
         guard backup.format == 1 else {
-            throw Unusable("\(directory.path) was made by a newer version of Roost (\(backup.version)). Restore it with that one.")
+            throw Unusable(
+                "\(directory.path) was made by a newer version of Roost (\(backup.version)). Restore it with that version.")
         }
         let found = try verify(
             copy: directory.appending(path: databaseName).path, "The backup is damaged: use another one.")

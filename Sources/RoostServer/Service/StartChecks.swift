@@ -121,7 +121,7 @@ struct StartChecks {
             guard let other, other != setting.value else { continue }
             logger.warning(
                 """
-                The setting \(setting.name) is \(setting.value) here, and the node that started before this one has \(other). It has to \
+                The setting \(setting.name) is \(setting.value) here, but the node that started before this one has \(other). It must \
                 be the same on all nodes: \(setting.remedy).
                 """)
         }

@@ -180,7 +180,7 @@ extension Transaction {
         for (name, own) in fingerprints.sorted(by: { $0.key < $1.key }) where try setting("token-key:\(name)", orNew: own) != own {
             throw RoostError(
                 .alreadyExists,
-                "Another node has, or had, another key by the name \(name). Copy token-keys.json from its data directory, or give the new key another name."
+                "Another node has, or had, a different key named \(name). Copy token-keys.json from its data directory, or give the new key another name."
             )
         }
     }

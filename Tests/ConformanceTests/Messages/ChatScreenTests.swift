@@ -35,7 +35,7 @@ import Testing
             lines.last == "> /" && !lines.contains { $0.contains("/list [hidden]") }
         }
         ann.type("help join\r")
-        try await ann.wait(for: "/join ID: go into a channel")
+        try await ann.wait(for: "/join ID: open a channel")
         ann.type("/create talk --type conversation bob\r")
         try await ann.wait(for: "you are in #talk: conversation, 2 members")
         try await ann.wait(for: "#talk · 2 members")
@@ -319,7 +319,7 @@ import Testing
         try await ann.wait("the line to be corrected") { $0.last == "> /goto nowhere" }
         ann.type(String(repeating: "\u{7F}", count: 13) + "/reset\r")
         try await ann.wait("an empty screen") { lines in !lines.contains { $0.contains("text ") } }
-        try await ann.wait(for: "the history of #team begins now for you")
+        try await ann.wait(for: "your history of #team begins now")
         #expect(try await hers.call(GetChannel(channel: "team")).membership?.historyFloor ?? 0 >= sent[149].seq)
         try await bob.call(SendMessage(channel: "team", clientId: "last", text: "text after it."))
         try await ann.wait(for: "text after it.")

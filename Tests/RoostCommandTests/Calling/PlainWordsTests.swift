@@ -9,12 +9,12 @@ import Testing
         "libraries' errors about TLS and the system are reported in plain words",
         arguments: [
             (
-                "no secure connection to a.example can be made: handshakeFailed(NIOSSL.BoringSSLError.sslError([Error: 268435581 error:1000007d:SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED at /work/x.cc:298]))",
-                "no secure connection to a.example can be made: this machine doesn't trust its certificate"
+                "can't make a secure connection to a.example: handshakeFailed(NIOSSL.BoringSSLError.sslError([Error: 268435581 error:1000007d:SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED at /work/x.cc:298]))",
+                "can't make a secure connection to a.example: this machine doesn't trust its certificate"
             ),
             (
                 "handshakeFailed(NIOSSL.BoringSSLError.sslError([Error: 268435703 error:100000f7:SSL routines:OPENSSL_internal:WRONG_VERSION_NUMBER at /x]))",
-                "it doesn't speak TLS: http rather than https, perhaps"
+                "it doesn't speak TLS; perhaps the address should begin with http"
             ),
             ("read(descriptor:pointer:size:): Connection reset by peer) (errno: 104)", "Connection reset by peer"),
             ("Inappropriate operation for state", "the connection was closed"),

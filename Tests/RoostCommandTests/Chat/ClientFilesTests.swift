@@ -32,7 +32,7 @@ import Testing
         let third = #expect(throws: Failure.self) {
             _ = try ClientFiles(user: "ann", url: url, directory: "/dev/null/x", isOptional: false)
         }
-        #expect(third?.description.contains("can't be made: ") == true)
+        #expect(third?.description.contains("can't be created: ") == true)
         withExtendedLifetime(first) {}
     }
 

@@ -160,16 +160,16 @@ struct ScreenLayout {
     private func content(of row: ScreenState.Row) -> (text: String, style: Style?) {
         switch row.state {
         case .pending: (row.text + " …", .dim)
-        case .waiting(let error): (row.text + "\n… not yet: \(error.summaryLine) /discard gives it up", .dim)
+        case .waiting(let error): (row.text + "\n… not yet: \(error.summaryLine) /discard drops it", .dim)
         case .failed(let error): (row.text + "\n✗ not sent: \(error.summaryLine) /retry or /discard", .alert)
-        case .forAnotherServer: (row.text + "\n✗ not sent: it was meant for another server's data. /discard gives it up", .alert)
+        case .forAnotherServer: (row.text + "\n✗ not sent: it was meant for another server's data. /discard drops it", .alert)
         case .sent:
             switch row.change {
             case .pending: (body(of: row) + " …", row.isDeleted ? .dim : style(of: row))
-            case .waiting(let error): (body(of: row) + "\n… not yet: \(error.summaryLine) /discard gives it up", .dim)
+            case .waiting(let error): (body(of: row) + "\n… not yet: \(error.summaryLine) /discard drops it", .dim)
             case .failed(let error): (body(of: row) + "\n✗ not changed: \(error.summaryLine) /retry or /discard", .alert)
             case .forAnotherServer:
-                (body(of: row) + "\n✗ not changed: the change was meant for another server's data. /discard gives it up", .alert)
+                (body(of: row) + "\n✗ not changed: the change was meant for another server's data. /discard drops it", .alert)
             case nil, .sent: (body(of: row) + (row.isDeleted ? "" : readers(of: row)), style(of: row))
             }
         }
