@@ -383,7 +383,7 @@ struct MessageVersionTests {
         try world.perform(DeleteMessage(channel: "room", message: sent.messageId), as: "root", role: .admin)
         let state = try world.dump()
         let refusal = try world.refusal(undelete(sent), as: "ann")
-        #expect(refusal?.code == .notPermitted && refusal?.message == "Only admins bring back admin messages.")
+        #expect(refusal?.code == .notPermitted && refusal?.message == "Only admins can restore admin messages.")
         #expect(try world.dump() == state)
         #expect(try world.perform(undelete(sent), as: "root", role: .admin).text == "from the app")
     }
