@@ -106,7 +106,9 @@ extension RealClusterTests {
                 }
                 await proxy.stop()
                 #expect(view.repairCount > 0)
-                print("Killed before telling: 3 × 20 acked and untold, the other node had them at most \(slowest) after the first.")
+                print(
+                    "Killed before publishing: 3 × 20 acked and unpublished, the other node had them at most \(slowest) after the first."
+                )
             }
         }
 

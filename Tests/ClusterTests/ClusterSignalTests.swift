@@ -257,7 +257,7 @@ extension RealClusterTests {
                 try await nodes.killNode(1)
                 try await ann.call(SendMessage(channel: "general", clientId: "2", text: "2"))
                 try await Self.follow([.presenceChanged], ann, to: ["bob"], from: ["bob", "cid"])
-                print("Cluster signals: members of a killed node told as offline after \(ContinuousClock.now - killed).")
+                print("Cluster signals: members of a killed node reported as offline after \(ContinuousClock.now - killed).")
                 let unread = try await tablet.call(GetUnread(channel: "general"))
                 #expect(unread.unreadCount == 1 && unread.readSeq == first.seq)
                 #expect(try await ann.call(WatchChannel(channel: "general", limit: 0)).online == 2)
@@ -293,7 +293,7 @@ extension RealClusterTests {
                 let killed = ContinuousClock.now
                 try await nodes.killNode(2)
                 try await Self.follow([.watchingChanged], ann, to: ["ann"], from: ["ann", "bob"])
-                print("Cluster signals: watchers of a killed node told as gone after \(ContinuousClock.now - killed).")
+                print("Cluster signals: watchers of a killed node reported as gone after \(ContinuousClock.now - killed).")
                 for socket in [bob, tablet] { await socket.close() }
             } catch {
                 Issue.record(error)

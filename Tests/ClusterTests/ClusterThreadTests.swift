@@ -30,7 +30,7 @@ extension RealClusterTests {
         func quietBesideHot() async throws {
             try await TestCluster.run(1) { cluster in
                 let waits = try await HotChannel.waits(on: cluster.servers[0], quiet: ["quiet-1", "quiet-2", "quiet-3", "quiet-4"])
-                print("Beside a hot channel on PostgreSQL: \(waits)")
+                print("Waits next to a hot channel on PostgreSQL: \(waits)")
                 #expect(waits.quiet <= HotChannel.bound)
                 #expect(waits.hot > HotChannel.bound)
             }

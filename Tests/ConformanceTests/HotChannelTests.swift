@@ -8,7 +8,7 @@ import Testing
     func quietBesideHot() async throws {
         let server = try await TestServer()
         let waits = try await HotChannel.waits(on: server, quiet: ["quiet"])
-        print("Beside a hot channel: \(waits)")
+        print("Waits next to a hot channel: \(waits)")
         #expect(waits.quiet <= HotChannel.bound)
         // Otherwise the channel wasn't hot.
         #expect(waits.hot > HotChannel.bound)

@@ -28,7 +28,7 @@ import Testing
             let start = "can't make a secure connection to \(server.host): "
             #expect(reason.hasPrefix(start) && reason.contains(name), "\(reason)")
         } else {
-            Issue.record("The connection wasn't refused for its certificate: \(first.map { "\($0)" } ?? "nothing was told")")
+            Issue.record("The connection wasn't refused for its certificate: \(first.map { "\($0)" } ?? "nothing was reported")")
         }
         #expect(second == nil)
         #expect(try await proxy.receivedSizeBytes() == 0)

@@ -336,7 +336,7 @@ final class Room {
         while hasMore {
             let place = seats[index].client.seq
             let changes = try world.perform(GetMyChanges(after: place, limit: limit), as: user)
-            guard changes.seq > place || !changes.hasMore else { throw Missed("a page of \(user) brings nobody further") }
+            guard changes.seq > place || !changes.hasMore else { throw Missed("a page of \(user) doesn't advance the position") }
             seats[index].client.apply(own: changes)
             hasMore = changes.hasMore
             try between()
@@ -350,7 +350,7 @@ final class Room {
                 } catch is RoostError {
                     break
                 }
-                guard changes.seq > place || !changes.hasMore else { throw Missed("a page of \(id) brings nobody further") }
+                guard changes.seq > place || !changes.hasMore else { throw Missed("a page of \(id) doesn't advance the position") }
                 seats[index].client.apply(channel: changes)
                 try between()
                 guard changes.hasMore else { break }

@@ -61,7 +61,7 @@ public actor RawSocket {
         try await send(json: AuthenticateFrame(token: token))
         let first = await next()
         guard case .text(let text) = first, text.hasPrefix(#"{"welcome""#) else {
-            throw Missed("a welcome, and not \(first)")
+            throw Missed("a welcome, not \(first)")
         }
     }
 

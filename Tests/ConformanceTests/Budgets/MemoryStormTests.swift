@@ -145,7 +145,7 @@ import Testing
         }
         let grown = try Self.mebibytes("VmHWM", of: server) - before
         #expect(grown < 64, "\(grown) MiB")
-        print("Memory of what is told: \(grown) MiB for \(Int(told) >> 20).")
+        print("Memory of notifications: \(grown) MiB for \(Int(told) >> 20).")
         for connection in sockets { await connection.close() }
         try await server.stop()
     }

@@ -48,7 +48,7 @@ struct PermissionTableTests {
         #expect(Permission.grantable.filter { !Permission.ofChannel.contains($0) } == [])
         for permission in Permission.grantable {
             guard case .policy = permission.row.rule else {
-                Issue.record("\(permission.rawValue) asks no policy")
+                Issue.record("\(permission.rawValue) isn't decided by a policy")
                 continue
             }
         }

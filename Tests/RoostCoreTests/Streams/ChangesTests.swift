@@ -38,7 +38,7 @@ struct ChangesTests {
             #expect((changes.rows.messages ?? []).count <= 2 * limit)
             if !changes.hasMore { return (held, page) }
             guard changes.seq > place else {
-                Issue.record("a page after \(place) brings nobody further")
+                Issue.record("a page after \(place) doesn't advance the position")
                 return (held, page)
             }
             place = changes.seq

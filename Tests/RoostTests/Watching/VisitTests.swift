@@ -152,7 +152,7 @@ struct VisitTests {
         _ = client.take()
         #expect(try await client.texts() == ["one", "two"])
         try await client.receive(alone(message(4, "new")))
-        guard case .happened(let news)? = told(by: &client).first else { Issue.record("It was told as missed."); return }
+        guard case .happened(let news)? = told(by: &client).first else { Issue.record("It was reported as missed."); return }
         #expect(news.kind == .messageNew)
         #expect(try await client.texts() == ["one", "two", "new"])
     }
