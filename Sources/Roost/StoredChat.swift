@@ -37,7 +37,7 @@ public struct StoredChat: Sendable {
         do {
             guard let file = try SyncFiles.cache(of: user, at: url, in: storage), let number = FolderLock.number(at: file.path)
             else {
-                throw RoostError(.unavailable, "Nothing of \(user) is stored on this device.")
+                throw RoostError(.unavailable, "No data of \(user) is stored on this device.")
             }
             path = file.path
             self.number = number

@@ -50,7 +50,9 @@ public struct DataFiles: Sendable {
     func close() throws -> [String] {
         try own.compactMap { path in
             guard let mode = Self.mode(of: path), mode & 0o077 != 0 else { return nil }
-            guard chmod(path, 0o600) == 0 else { throw DatabaseFailure.system("\(path) is open to others and can't be closed") }
+            guard chmod(path, 0o600) == 0 else {
+                throw DatabaseFailure.system("\(path) is open to others, and its mode can't be changed")
+            }
             return "\(path) had mode \(String(mode, radix: 8)), so others could open it. It has mode 600 now."
         }
     }
@@ -224,7 +226,7 @@ public struct DamagedFiles: Error, CustomStringConvertible {
 
     public var description: String {
         let advice =
-            "The server doesn't start, to avoid silent data loss. Put the file back, or restore a backup into a new directory: "
+            "The server won't start, to avoid silent data loss. Put the file back, or restore a backup into a new directory: "
             + "roost restore BACKUP --data DIRECTORY."
         guard canBeAccepted else { return "\(found) \(advice)" }
         return "\(found) \(advice) To continue with the existing data, without what is missing: \(acceptingCommand)."

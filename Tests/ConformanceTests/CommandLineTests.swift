@@ -129,7 +129,7 @@ import Testing
             ("channels list --membership all --unread", "--unread needs"),
             ("channels list --membership all --user bob", "--user needs"),
             ("channels list --membership all --sort unreadFirst", "--sort needs"),
-            ("channels update team --name x --if-metadata-version 2", "--if-metadata-version needs metadata"),
+            ("channels update team --name x --if-metadata-version 2", "--if-metadata-version requires metadata"),
             ("channels silence team --for 999999999999", "--for has a limit of"),
             ("members list team --role A", "--role must contain only a to z"),
             ("members list team --order descending", "--order requires the sort userId"),

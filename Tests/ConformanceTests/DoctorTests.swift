@@ -367,7 +367,7 @@ import Testing
         #expect(second.status == 503)
         #expect(
             try await problems(server.directory, port: server.port) == [
-                "warn refused connections: 1 past connections-per-user since the start"
+                "warn refused connections: 1 over connections-per-user since the start"
             ])
         await socket.close()
         try await server.stop()

@@ -123,7 +123,7 @@ import Testing
         }
         #expect(
             found == [
-                "Error: The token is good for too long: a token has at most 60 s from its iat, or from now, to its exp. "
+                "Error: The token is valid for too long: a token may have at most 60 s from its iat, or from now, to its exp. "
                     + advice("token-lifetime-max", "ROOST_TOKEN_LIFETIME_MAX"),
                 "Error: The token has another issuer. " + advice("token-issuer", "ROOST_TOKEN_ISSUER"),
                 "Error: The token is for another audience. " + advice("token-audience", "ROOST_TOKEN_AUDIENCE"),

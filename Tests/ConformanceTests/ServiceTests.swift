@@ -194,11 +194,11 @@ import Testing
         #expect(refused.status == 1 && !FileManager.default.fileExists(atPath: data.path))
         let shown = try await CommandRun.roost(arguments: ["config", "show"], environment: environment)
         #expect(shown.status == 0 && shown.output.contains("ROOST_\(name)"), "\(shown.errors)")
-        let warning = "No server starts with this value, which is shown as … because it may hold a secret."
+        let warning = "No server will start with this value, which is shown as … because it may hold a secret."
         #expect(shown.errors == "Warning: \(message). \(warning)\n")
         let examined = try await CommandRun.roost(arguments: ["doctor", "--url", "http://127.0.0.1:1"], environment: environment)
         #expect(
-            examined.output.contains("\(name.lowercased()): \(message). The server doesn't start with this value: correct it\n"),
+            examined.output.contains("\(name.lowercased()): \(message). The server won't start with this value: correct it\n"),
             "\(examined.output)")
         let flag = try await CommandRun.roost(arguments: ["serve", "--port", "0", "--\(name.lowercased())", value])
         #expect(

@@ -189,7 +189,7 @@ import Testing
             let answer = try await server.request("GET", "/v1/me", token: forge.own(#"{"alg":"HS256"}"#, payload))
             return answer.status == 200 ? nil : try answer.decoded(JSONValue.self)["detail"]?.text
         }
-        let refusal = "The token is good for too long: a token has at most 3600 s from its iat, or from now, to its exp."
+        let refusal = "The token is valid for too long: a token may have at most 3600 s from its iat, or from now, to its exp."
         #expect(try await answer(#"{"sub":"ann","iat":\#(now),"exp":\#(now + 3600)}"#) == nil)
         #expect(try await answer(#"{"sub":"ann","iat":\#(now),"exp":\#(now + 3601)}"#) == refusal)
         #expect(try await answer(#"{"sub":"ann","iat":\#(now - 3000),"exp":\#(now + 601)}"#) == refusal)

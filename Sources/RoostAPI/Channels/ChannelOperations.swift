@@ -224,7 +224,7 @@ public struct UpdateChannel: Operation, ChannelAttributesCarrying, ChannelReques
         try channel.validate(field: "channel")
         try validateAttributes()
         guard ifMetadataVersion == nil || metadata != nil else {
-            throw .invalidArgument("ifMetadataVersion", "needs metadata to write")
+            throw .invalidArgument("ifMetadataVersion", "requires metadata")
         }
     }
 }

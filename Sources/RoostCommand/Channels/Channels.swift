@@ -29,8 +29,8 @@ struct Channels: AsyncParsableCommand {
         @Option(help: "Which hidden channels. (default: unhiddenOnly)") var hidden: HiddenFilter?
         @Flag(help: "Only with unread messages.") var unread = false
         @Flag(help: "Deleted channels too, where the user may see them.") var deleted = false
-        @Option(help: "The order. (default: lastMessage for the user's own, else created)") var sort: ChannelSort?
-        @Option(help: "The direction of the order. (default: ascending for name, else descending)") var order: SortDirection?
+        @Option(help: "The order. (default: lastMessage for the user's own, otherwise created)") var sort: ChannelSort?
+        @Option(help: "The direction of the order. (default: ascending for name, otherwise descending)") var order: SortDirection?
         @OptionGroup var page: PageOptions
         @OptionGroup var options: CallOptions
 

@@ -16,7 +16,7 @@ struct ClusterChecks {
     /// Nil if the setting's value is understood.
     private func refusal(of setting: Setting, in unknown: [UnknownServer]) -> Finding? {
         unknown.first { $0.setting == setting.name }.map {
-            Finding(setting.name, .fail, $0.requirement.safe(), advice: "The server doesn't start with this value: correct it")
+            Finding(setting.name, .fail, $0.requirement.safe(), advice: "The server won't start with this value: correct it")
         }
     }
 

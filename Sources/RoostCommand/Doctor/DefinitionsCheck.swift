@@ -13,7 +13,7 @@ struct DefinitionsCheck {
         } catch {
             return [
                 Finding(
-                    "channel types", .fail, "\(error)".safe(), advice: "The server doesn't start with it: fix the file")
+                    "channel types", .fail, "\(error)".safe(), advice: "The server won't start with it: fix the file")
             ]
         }
     }

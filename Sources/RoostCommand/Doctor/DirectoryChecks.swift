@@ -98,7 +98,7 @@ struct DirectoryChecks {
         } catch {
             return Finding(
                 "token keys", .fail, "\(error)".safe(),
-                advice: "Put it back from a backup, or from another node; no server starts with this one")
+                advice: "Put it back from a backup, or from another node; no server will start with this one")
         }
     }
 

@@ -85,7 +85,7 @@ struct MetricsCheck {
             ("total", "connections-max"), ("address", "unauthenticated-connections-per-address"), ("user", "connections-per-user"),
             ("memory", "memory-limit"),
         ]
-        let reached = limits.compactMap { reason, setting in refused[reason].map { "\(Int($0)) past \(setting)" } }
+        let reached = limits.compactMap { reason, setting in refused[reason].map { "\(Int($0)) over \(setting)" } }
         guard !reached.isEmpty else { return Finding("refused connections", .ok, "none since the start") }
         return Finding(
             "refused connections", .warn, "\(reached.joined(separator: ", ")) since the start",

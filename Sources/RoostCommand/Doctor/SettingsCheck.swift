@@ -24,7 +24,7 @@ struct SettingsCheck {
         } catch {
             return Finding(
                 "further token keys", .fail, "\(error)".safe(),
-                advice: "The server doesn't start with it: fix the file, or name another with --token-keys")
+                advice: "The server won't start with it: fix the file, or name another with --token-keys")
         }
     }
 
@@ -36,7 +36,7 @@ struct SettingsCheck {
         } catch {
             return Finding(
                 "settings", .fail, "there is a bus, but no database that nodes share",
-                advice: "The server doesn't start like this: name the nodes' database with --database, or leave --bus out")
+                advice: "The server won't start like this: name the nodes' database with --database, or leave --bus out")
         }
     }
 }

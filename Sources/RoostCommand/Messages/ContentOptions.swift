@@ -8,7 +8,7 @@ struct ContentOptions: ParsableArguments {
     @Flag(help: "Mention the whole channel.") var mentionChannel = false
     @Option(help: "The app's own classification. A custom message needs one.") var customType: String?
     // The name `--data` is taken by the data directory.
-    @Option(help: ArgumentHelp("The app's own payload, a text.", valueName: "text")) var messageData: String?
+    @Option(help: ArgumentHelp("The app's own payload, as text.", valueName: "text")) var messageData: String?
     @Option(help: ArgumentHelp("The app's own data, a JSON object.", valueName: "json"), transform: JSONArgument.read)
     var metadata: JSONArgument?
     @Option(help: "A tag. Repeat for more.") var tag: [String] = []

@@ -40,7 +40,7 @@ struct Messages: AsyncParsableCommand {
         var aroundTime: TimeArgument?
         @Option(help: "Only of this kind. Repeat for more.") var kind: [MessageKind] = []
         @Option(help: "Only with this custom type.") var customType: String?
-        @Option(help: ArgumentHelp("Only of this user. Repeat for more.", valueName: "user")) var sender: [UserID] = []
+        @Option(help: ArgumentHelp("Only from this user. Repeat for more.", valueName: "user")) var sender: [UserID] = []
         @Option(help: ArgumentHelp("Messages per page, 1 to 100.", valueName: "rows"), transform: NumberArgument.pageLimit)
         var limit: Int?
         @Flag(help: "The newest first.") var reverse = false

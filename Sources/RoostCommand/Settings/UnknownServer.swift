@@ -30,7 +30,7 @@ struct UnknownServer {
     /// The warning shown with the setting.
     var warning: String {
         let isHidden = "\(entry.shown)" == "…"
-        return "\(requirement). No server starts with this value"
+        return "\(requirement). No server will start with this value"
             + (isHidden ? ", which is shown as … because it may hold a secret." : ".")
     }
 

@@ -107,7 +107,7 @@ public struct RoostServer: Service {
                 }
                 guard ProcessMemory.residentBytes() != nil else {
                     throw .invalidArgument(
-                        "memoryLimit", "can't be enforced here: this system doesn't report how much memory a process uses")
+                        "memoryLimit", "can't be enforced here: this system doesn't report a process's memory use")
                 }
             }
         }

@@ -67,7 +67,7 @@ final class TokenVerifier: Sendable {
         guard lifetime <= Double(rules.lifetimeSecondsMax) else {
             throw Self.refusal(
                 "its lifetime is longer than \(rules.lifetimeSecondsMax) s (token-lifetime-max)",
-                "is good for too long: a token has at most \(rules.lifetimeSecondsMax) s from its iat, or from now, to its exp",
+                "is valid for too long: a token may have at most \(rules.lifetimeSecondsMax) s from its iat, or from now, to its exp",
                 "exp", limit: rules.lifetimeSecondsMax)
         }
         if let issuer = rules.issuer, claims.iss != issuer {

@@ -15,7 +15,7 @@ import Testing
         let findings = MetricsCheck(page.joined(separator: "\n")).findings()
         let finding = try #require(findings.first { $0.check == "refused connections" })
         #expect(finding.result == .warn)
-        let setting = try #require(finding.found.wholeMatch(of: #/7 past ([a-z-]+) since the start/#)?.1)
+        let setting = try #require(finding.found.wholeMatch(of: #/7 over ([a-z-]+) since the start/#)?.1)
         #expect(Setting.all.contains { $0.name == setting })
     }
 }

@@ -136,7 +136,7 @@ struct StoredChatTests {
         func refusal(_ storage: Chat.Storage) -> RoostError? {
             #expect(throws: RoostError.self) { try StoredChat(user: "ann", at: url, in: storage) }
         }
-        #expect(refusal(.directory(directory))?.message == "Nothing of ann is stored on this device.")
+        #expect(refusal(.directory(directory))?.message == "No data of ann is stored on this device.")
         #expect(refusal(.inMemory)?.code == .unavailable)
         #expect(!FileManager.default.fileExists(atPath: directory.path))
         do {
