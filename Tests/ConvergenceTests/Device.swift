@@ -50,7 +50,7 @@ struct Device {
             for output in sync.handle(inputs.removeFirst()) {
                 switch output {
                 case .store(let writes): store.apply(writes)
-                case .send(let bytes), .sendAhead(let bytes): sent.append(bytes)
+                case .send(let bytes), .sendBeforeStoring(let bytes): sent.append(bytes)
                 case .fetchToken: inputs.append(.token("token"))
                 case .open(let number): inputs.append(.transport(number, .opened))
                 default: break

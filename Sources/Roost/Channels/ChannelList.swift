@@ -79,7 +79,7 @@ public final class ChannelList {
         makeSource()
         guard source != nil else { return }
         shown = 0
-        follower.askedAnew()
+        follower.beginLoading()
         Task { [weak self, isLocal = query.isLocal] in
             if isLocal { await self?.work { try await $0.follow(.everything) } } else { await self?.connected() }
             await self?.follower.lookForConnection()

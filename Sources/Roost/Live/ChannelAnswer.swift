@@ -33,7 +33,7 @@ final class ChannelAnswer {
     func outdate() { isOutdated = true }
 
     /// Checks whether, since the last request, the channel has started over or ended on this device, or the user has regained the right to read it.
-    func hasBegunAfresh() async -> Bool {
+    func hasChannelRestarted() async -> Bool {
         guard isAsked else { return false }
         do {
             let now = try await stored()

@@ -308,7 +308,7 @@ final class Follower {
     }
 
     /// Records that the object was asked for something else. It keeps showing what it has until there is an answer.
-    func askedAnew() { enter(.loading) }
+    func beginLoading() { enter(.loading) }
 
     /// Cancels the current work because the object was asked for something else: the new work doesn't wait for it.
     func abandonWork() {

@@ -71,7 +71,7 @@ public final class MemberList {
             ended: { [weak self] in self?.forget() },
             changed: { [weak self] change in
                 // Rows here don't show who joined and left before the user was back.
-                if await self?.answer.hasBegunAfresh() == true { self?.askSoon() }
+                if await self?.answer.hasChannelRestarted() == true { self?.askSoon() }
                 if !change.members.isEmpty { await self?.work(isQuestion: false) { try await $0.follow() } }
                 if self?.roster.users.isDisjoint(with: change.users) == false {
                     await self?.work(isQuestion: false) { try await $0.introduce(anew: change.users) }

@@ -163,7 +163,7 @@ public final class MessageList {
     /// Abandons the list's anchor and any refusal of it. Waits like ``fetch()`` for messages that have to be fetched.
     private func go(_ move: MessageWindow.Move) async {
         (opening, awaitsUnread) = (nil, false)
-        if case .refused = phase { follower.askedAnew() }
+        if case .refused = phase { follower.beginLoading() }
         await follower.work { try await self.read(move) }
         // The channel may not be one of the user's.
         if opening != nil { await fetch() }
@@ -341,7 +341,7 @@ public final class MessageList {
         if opening == nil {
             follower.answered()
         } else if follower.hasAnswer {
-            if case .refused = phase {} else { follower.askedAnew() }
+            if case .refused = phase {} else { follower.beginLoading() }
         }
         // The messages at its place may be those shown meanwhile: observers are notified that it is loaded then too.
         guard isChanged || phase == .loaded && phase != phaseBefore else { return }

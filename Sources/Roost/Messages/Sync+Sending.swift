@@ -87,7 +87,7 @@ extension Sync {
     /// Sends acknowledged messages again. The server has started another history, for instance after restoring a backup, and may have lost them; it
     /// recognises duplicates by their client ids. They aren't sent to another server, nor in an ephemeral channel, which has no client ids: they
     /// would be delivered twice.
-    mutating func sendAcknowledgedAnew() {
+    mutating func resendAcknowledged() {
         let former = acknowledged.sorted { $0.value.item.place < $1.value.item.place }
         acknowledged = [:]
         for (key, known) in former {

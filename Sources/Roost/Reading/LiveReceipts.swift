@@ -41,7 +41,7 @@ public final class LiveReceipts {
                 // the time before the user was back.
                 if !change.isEverything, !change.members.isEmpty {
                     self?.askSoon()
-                } else if await self?.answer.hasBegunAfresh() == true {
+                } else if await self?.answer.hasChannelRestarted() == true {
                     self?.askSoon()
                 }
             })

@@ -49,7 +49,7 @@ enum OpenFiles {
     }
 
     /// Another chat of this process restarted something that this one writes about.
-    struct BegunAfresh: Error, CustomStringConvertible {
+    struct RestartedElsewhere: Error, CustomStringConvertible {
         var description: String { "Another chat of this process has fetched the same data again." }
     }
 
@@ -116,7 +116,7 @@ enum OpenFiles {
     /// Makes sure that a store may write, and notes what it restarts. Must be called while nothing else writes the file.
     ///
     /// - Returns: The restarts to end with the transaction; nil for none.
-    /// - Throws: ``BegunAfresh`` if the store has to read the positions first.
+    /// - Throws: ``RestartedElsewhere`` if the store has to read the positions first.
     static func note(_ shared: SharedVisits, by store: Int64, to url: URL?, _ known: inout Known) throws -> Beginning? {
         guard let url else { return nil }
         return try files.withLockedValue { files in
@@ -146,8 +146,8 @@ enum OpenFiles {
                     (knowing.channels[channel], knowing.joined[channel]) = (file.lastNumber, nil)
                 case .position(let channel, _), .advance(let channel, _), .page(let channel, _):
                     let begun = max(file.begun[channel] ?? 0, file.erased)
-                    guard begun <= max(knowing.all, knowing.channels[channel] ?? 0) else { throw BegunAfresh() }
-                case .userPosition: guard file.erased <= knowing.all else { throw BegunAfresh() }
+                    guard begun <= max(knowing.all, knowing.channels[channel] ?? 0) else { throw RestartedElsewhere() }
+                case .userPosition: guard file.erased <= knowing.all else { throw RestartedElsewhere() }
                 default: break
                 }
             }

@@ -7,7 +7,7 @@ extension Outbox {
     /// Returns the messages that other chats of this process have begun to send.
     ///
     /// - Parameter other: The number of the asking chat, if it isn't the one that has opened the file.
-    func begunByOthers(than other: Int? = nil) -> Set<Int64> { begun.others(than: other ?? chat) }
+    func startedByOtherChats(than other: Int? = nil) -> Set<Int64> { begun.others(than: other ?? chat) }
 
     /// Whether a message is in the file, pending or refused.
     static func holdsMessage(_ key: MessageKey, in database: Database) throws -> Bool {

@@ -80,7 +80,7 @@ final class Outbox: Sendable {
     /// Releases the file. From here on the outbox is an empty one in memory.
     ///
     /// - Throws: `DatabaseError` if the file can't be closed.
-    func letGo() async throws {
+    func detachFile() async throws {
         let empty = try DatabaseFile(url: nil, isDurable: true, migrator: Self.migrator, logger: logger).open()
         let former = await connection.replace(with: empty)
         do {

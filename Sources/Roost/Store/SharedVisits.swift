@@ -40,7 +40,7 @@ extension Database {
 
     /// Returns the writes as they are to be made beside the visits of other chats.
     ///
-    /// - Throws: ``OpenFiles/BegunAfresh`` if this chat waits for missing events from a chat that no longer follows the channel; `DatabaseError`.
+    /// - Throws: ``OpenFiles/RestartedElsewhere`` if this chat waits for missing events from a chat that no longer follows the channel; `DatabaseError`.
     func besideOthers(_ writes: [StoreWrite], of store: Int64, in url: URL?, _ known: OpenFiles.Known) throws -> SharedVisits {
         guard writes.contains(where: { $0.isOfVisit }) else { return SharedVisits(writes: writes) }
         var shared = SharedVisits()
@@ -73,7 +73,9 @@ extension Database {
                 }
             case (.advance(_, let position), .other(let other, let cursor)):
                 let start = shared.joined[channel] ?? known.joined[channel] ?? 0
-                guard cursor >= start || OpenFiles.keepsVisit(other, of: channel, in: url) else { throw OpenFiles.BegunAfresh() }
+                guard cursor >= start || OpenFiles.keepsVisit(other, of: channel, in: url) else {
+                    throw OpenFiles.RestartedElsewhere()
+                }
                 shared.writes.append(.page(channel, position.fetched))
             case (.visit, .user), (.endVisit, _): break
             default: shared.writes.append(write)

@@ -96,7 +96,7 @@ final class Store: Sendable {
 
     /// Applies writes in one transaction, then notifies the live objects.
     ///
-    /// - Throws: `DatabaseError`; ``OpenFiles/BegunAfresh`` if another store of this process has invalidated the positions that were read.
+    /// - Throws: `DatabaseError`; ``OpenFiles/RestartedElsewhere`` if another store of this process has invalidated the positions that were read.
     func write(_ writes: [StoreWrite]) async throws {
         let (user, kinds, url, known, store) = (user, kinds, openURL, known, number)
         let beginning = NIOLockedValueBox<OpenFiles.Beginning?>(nil)
@@ -203,7 +203,7 @@ final class Store: Sendable {
     /// Releases the file because the user logs out. From here on the store is an empty one in memory, and live objects show that.
     ///
     /// - Throws: `DatabaseError` if the file can't be closed. The store then keeps it.
-    func letGo() async throws {
+    func detachFile() async throws {
         let former = await connections.replace(with: try empty())
         do {
             try await Blocking.perform { try former.close() }

@@ -36,7 +36,7 @@ struct OutboxQueue: Hashable, Sendable {
     /// When that wait ends, as far as is known.
     var waitsUntil: Timestamp?
     /// Whether the refusal concerns the first operation alone, and has an end.
-    var letsOthersPass = false
+    var allowsOvertaking = false
     /// How often the server answered the first one with `internal_error`.
     var internalErrors = 0
     /// Consecutive retries.
@@ -69,7 +69,7 @@ struct OutboxQueue: Hashable, Sendable {
     /// The operation to send next, unless one is in flight.
     var next: OutboxItem? {
         guard inFlight == nil, noting == nil, let first = order.first else { return nil }
-        if isWaiting { return letsOthersPass ? overtaking : nil }
+        if isWaiting { return allowsOvertaking ? overtaking : nil }
         return unwritten[first.id] == nil ? items[first.id] : nil
     }
 

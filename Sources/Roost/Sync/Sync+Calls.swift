@@ -95,7 +95,7 @@ extension Sync {
     }
 
     /// Whether the answer that a caller waits for is still to come. Otherwise it is being delivered.
-    func isStillToAnswer(_ token: CallToken) -> Bool {
+    func isAwaitingAnswer(_ token: CallToken) -> Bool {
         let isAsked = calls.values.contains { purpose in
             switch purpose {
             case .app(let waiting, _, _): waiting == token
@@ -119,7 +119,7 @@ extension Sync {
                 return finish(purpose, with: .failure(tooLong(operation, frame.count)))
             }
             calls[lastCall] = purpose
-            emit(ahead ? .sendAhead(frame) : .send(frame))
+            emit(ahead ? .sendBeforeStoring(frame) : .send(frame))
             emit(.startTimer(.call(lastCall), timeout(of: purpose)))
         } catch {
             let refusal = RoostError(.invalidArgument, "The call can't be written as JSON: \(error)")
@@ -360,7 +360,7 @@ extension Sync {
             case .app(let token, _, _): emit(.reply(token, .failure(error)))
             // It starts again with the next connection.
             case .startReading(_, let token?): emit(.reply(token, .success([])))
-            case .permissions(let channel): owedPermissions.insert(channel)
+            case .permissions(let channel): permissionsToRequest.insert(channel)
             default: break
             }
         }

@@ -148,13 +148,13 @@ extension Sync {
         startLiveness(pingInterval / 2)
         serverTime = welcome.now ?? deviceTime ?? serverTime
         met(welcome.server)
-        leaveFormerHistory(for: welcome.epoch)
-        if saved.epoch != welcome.epoch { startAfresh(epoch: welcome.epoch) }
+        discardFormerHistory(for: welcome.epoch)
+        if saved.epoch != welcome.epoch { resetCache(epoch: welcome.epoch) }
         // The user's permissions and readable history in each channel depend on the role too, and no stream reports that it has changed.
         if let former = saved.role, former != role {
             for (channel, position) in saved.channels where !position.hasEnded && !position.isVisit {
                 // The messages of an ephemeral channel can't be fetched again.
-                if position.messageCount == nil { owedPermissions.insert(channel) } else { refreshing.insert(channel) }
+                if position.messageCount == nil { permissionsToRequest.insert(channel) } else { refreshing.insert(channel) }
             }
         }
         if mustShowOverlays {
@@ -259,7 +259,7 @@ extension Sync {
     /// requested by the server is respected.
     mutating func nudge() {
         switch phase {
-        case .waiting where !waitsAsAsked:
+        case .waiting where !waitsForRetryAfter:
             emit(.cancelTimer(.reconnect))
             beginConnecting()
         case .online:
@@ -315,8 +315,8 @@ extension Sync {
         isBeingProbed = false
         held = []
         hasDroppedEvents = false
-        refreshing.formUnion(fetchedAfresh)
-        fetchedAfresh = []
+        refreshing.formUnion(refreshedByResume)
+        refreshedByResume = []
         failCalls(RoostError(.notConnected, error.message))
         stopSending()
     }
@@ -330,7 +330,7 @@ extension Sync {
         let fraction = Double(random.next() >> 11) / Double(1 << 53)
         let delay = (retryAfter ?? .zero) + bound * fraction
         attempts += 1
-        waitsAsAsked = retryAfter != nil
+        waitsForRetryAfter = retryAfter != nil
         retryAfter = nil
         set(refusal.map(Status.refused) ?? .waiting(delay, reason))
         emit(.startTimer(.reconnect, delay))

@@ -60,7 +60,7 @@ extension Sync {
     /// How far the user has seen a channel, so that hiding and concealing leave out what arrives before the server learns of them. Nil while the user's own
     /// messages are pending, which are meant too: their seqs aren't known yet. Messages that can't be sent now don't count: much else may precede them.
     private func seenSeq(in channel: ChannelID) -> Seq? {
-        if let queue = queues[channel], !(queue.isWaiting && queue.letsOthersPass),
+        if let queue = queues[channel], !(queue.isWaiting && queue.allowsOvertaking),
             queue.messages.values.contains(where: { queue.items[$0].map { $0.failure == nil && isForThisServer($0) } ?? false })
         {
             return nil
@@ -93,7 +93,7 @@ extension Sync {
             known.operation = item.operation
             // The changes meant for it on another server don't apply to this attempt.
             let former = changes(of: .sent(message.clientId), in: message.channel).filter { !isForThisServer($0) }
-            return keep(begunAnew(known), removing: former, for: token)
+            return keep(resetToUnsent(known), removing: former, for: token)
         }
         keep(item, for: token)
     }
@@ -347,7 +347,7 @@ extension Sync {
     mutating func kept(_ id: Int64, of channel: ChannelID?, isGone: Bool, _ underWay: [OutboxItem], for token: CallToken) {
         guard keeping.removeValue(forKey: token) != nil else { return }
         // If forgotten, it would be sent by the other chat alone, and perhaps after later requests.
-        let underWay = underWay.filter { !isSentByOne($0) }
+        let underWay = underWay.filter { !isSentByOneChat($0) }
         for item in underWay { queues[item.channel, default: OutboxQueue()].put(item, for: server) }
         guard !isGone else {
             return changedNothing(of: id, in: channel, isUnderWay: underWay.contains { $0.id == id }, for: token)
@@ -407,7 +407,7 @@ extension Sync {
                 }
                 queues[channel]?.isWaiting = queue.isWaiting
                 queues[channel]?.waitsUntil = queue.waitsUntil
-                queues[channel]?.letsOthersPass = queue.letsOthersPass
+                queues[channel]?.allowsOvertaking = queue.allowsOvertaking
                 queues[channel]?.retries = queue.retries
             }
             // Missed events are still to come, and end the operations of these answers.

@@ -13,7 +13,7 @@ extension Sync {
         heldAnswers = []
         server = outbox.server
         lastNumber = max(lastNumber, outbox.items.map(\.number).max() ?? 0, outbox.lastNumber)
-        let own = withoutThoseOfOthers(outbox)
+        let own = withoutMessagesOfOtherChats(outbox)
         queues = [:]
         for item in own { queues[item.channel, default: OutboxQueue()].put(item, for: server) }
         overlays = [:]
@@ -34,12 +34,12 @@ extension Sync {
     /// Sends a refused operation again. An operation meant for another server waits for ``resolveOthers(discard:)``.
     mutating func retry(_ row: OutboxRow) {
         guard let item = item(row), item.failure != nil, isForThisServer(item) else { return }
-        sendAnew(item)
+        resend(item)
     }
 
     /// Sends an operation to this server as if it had never been sent.
-    private mutating func sendAnew(_ item: OutboxItem) {
-        put(begunAnew(item))
+    private mutating func resend(_ item: OutboxItem) {
+        put(resetToUnsent(item))
         // This server doesn't have the message, and the id in the change belongs to another history.
         if let refused = refusedMessage(of: item), let key = refused.message { mergeChanges(of: refused, key) }
         showOverlay(of: item.channel)
@@ -55,7 +55,7 @@ extension Sync {
     }
 
     /// Returns an operation as if it had never been sent, and ends the wait for it. The server hasn't carried out a refused one: this is a new attempt.
-    mutating func begunAnew(_ item: OutboxItem) -> OutboxItem {
+    mutating func resetToUnsent(_ item: OutboxItem) -> OutboxItem {
         if item.isWaiting { endWaiting(in: item.channel) }
         var item = item
         (item.firstSentAt, item.failure, item.isWaiting, item.server) = (nil, nil, false, server)
@@ -82,7 +82,7 @@ extension Sync {
                 (item.server, item.firstSentAt) = (server, nil)
                 put(item)
                 // The seqs that it names belong to that server's history.
-                if let epoch = saved.epoch { _ = leavesFormerHistory(item, for: epoch) }
+                if let epoch = saved.epoch { _ = discardIfFromFormerHistory(item, for: epoch) }
             }
             if !others.isEmpty { showOverlay(of: channel) }
         }
@@ -107,10 +107,10 @@ extension Sync {
     ///
     /// Each operation records its history. The cache may belong to this history already: another chat of the same files has started it over, or the
     /// process ended before the outbox was written too.
-    mutating func leaveFormerHistory(for epoch: String) {
+    mutating func discardFormerHistory(for epoch: String) {
         for channel in queuedChannels {
             var isChanged = false
-            for item in queues[channel]?.others ?? [] where leavesFormerHistory(item, for: epoch) { isChanged = true }
+            for item in queues[channel]?.others ?? [] where discardIfFromFormerHistory(item, for: epoch) { isChanged = true }
             // What they showed is removed with them.
             if isChanged { showOverlay(of: channel) }
         }
@@ -119,7 +119,7 @@ extension Sync {
     /// The same for one operation.
     ///
     /// - Returns: Whether it was changed or removed.
-    private mutating func leavesFormerHistory(_ item: OutboxItem, for epoch: String) -> Bool {
+    private mutating func discardIfFromFormerHistory(_ item: OutboxItem, for epoch: String) -> Bool {
         // For operations of a former version, only the history of the cache is known.
         guard isForThisServer(item), let former = item.epoch ?? saved.epoch, former != epoch else { return false }
         guard let operation = item.operation.inOtherHistory else {
@@ -156,20 +156,20 @@ extension Sync {
 
     mutating func sendAll() {
         for channel in queuedChannels { sendNext(in: channel) }
-        for channel in readingRetries.keys.sorted() { tellStartBehindOutbox(of: channel) }
+        for channel in readingRetries.keys.sorted() { reportDelayedStart(of: channel) }
     }
 
     mutating func sendNext(in channel: ChannelID?) {
-        if let channel { tellStartBehindOutbox(of: channel) }
+        if let channel { reportDelayedStart(of: channel) }
         guard phase == .online, var item = queues[channel]?.next else { return }
         // Another chat of the same files may have kept it before it learned that the server has begun another history.
-        if let epoch = saved.epoch, leavesFormerHistory(item, for: epoch) {
+        if let epoch = saved.epoch, discardIfFromFormerHistory(item, for: epoch) {
             showOverlay(of: channel)
             return sendNext(in: channel)
         }
         let isSent = item.firstSentAt != nil && !item.isWaiting
         // Another chat, of this process or of one that has ended, may have begun to send what only one chat may send.
-        guard isSent, queues[channel]?.begun == item.id || !isSentByOne(item) else {
+        guard isSent, queues[channel]?.begun == item.id || !isSentByOneChat(item) else {
             if !isSent {
                 // After a refusal, the server doesn't have it.
                 guard let merged = mergeChanges(ofUnsent: item) else { return sendNext(in: channel) }
@@ -206,7 +206,7 @@ extension Sync {
     mutating func noted(_ id: Int64, of channel: ChannelID?, as row: OutboxItem?, isTaken: Bool) {
         guard queues[channel]?.noting == id, let known = queues[channel]?.items[id] else { return }
         queues[channel]?.noting = nil
-        if var row, !(isTaken && isSentByOne(row)) {
+        if var row, !(isTaken && isSentByOneChat(row)) {
             // It keeps its place among those that this chat knows.
             row.number = known.number
             queues[channel]?.put(row, for: server)
@@ -302,7 +302,7 @@ extension Sync {
             item.isWaiting = true
             put(item)
             guard mergeChanges(ofUnsent: item) != nil else { return }
-            queues[channel]?.letsOthersPass = true
+            queues[channel]?.allowsOvertaking = true
             // The end may come earlier: a moderator may change their mind.
             return waitToSend(
                 in: channel, Self.wait(milliseconds: until.milliseconds.subtractingWithSaturation(serverTime.milliseconds)))
@@ -321,7 +321,7 @@ extension Sync {
     mutating func waitToRetry(in channel: ChannelID?, _ delay: Duration? = nil) {
         let doubled = settings.backoff.lowerBound * (1 << min(queues[channel]?.retries ?? 0, 16))
         queues[channel]?.retries += 1
-        queues[channel]?.letsOthersPass = false
+        queues[channel]?.allowsOvertaking = false
         waitToSend(in: channel, max(min(settings.backoff.upperBound, doubled), delay ?? .zero))
     }
 

@@ -59,22 +59,22 @@ extension Sync {
     mutating func noteForeignPermissions(of event: IncomingEvent) {
         let rows = event.rows.rows
         switch event.stream {
-        case .user: if role != .user { owedPermissions.formUnion((rows.ownCapabilities ?? [:]).keys.map { ChannelID($0) }) }
+        case .user: if role != .user { permissionsToRequest.formUnion((rows.ownCapabilities ?? [:]).keys.map { ChannelID($0) }) }
         case .channel(let channel):
             guard let lists = rows.capabilities else { return }
             // After a restart the user's role in the channel is unknown until the first row with it. That is worth a request only if it decides
             // whether missed messages are fetched: otherwise all members would ask at the same moment.
             let isUnclear = channelRoles[channel] == nil && saved.channels[channel]?.hasHole == true
             let mayRegain = isUnclear && lists.values.contains { $0.contains(.historyRead) }
-            if role != .user || mayRegain || isVisited(channel) { owedPermissions.insert(channel) }
+            if role != .user || mayRegain || isVisited(channel) { permissionsToRequest.insert(channel) }
         }
     }
 
     /// At most one request per channel is in flight: an event that arrives meanwhile causes another one.
     mutating func askForPermissions() {
-        guard phase == .online, !owedPermissions.isEmpty else { return }
-        for channel in owedPermissions.sorted() where !calls.values.contains(.permissions(channel)) {
-            owedPermissions.remove(channel)
+        guard phase == .online, !permissionsToRequest.isEmpty else { return }
+        for channel in permissionsToRequest.sorted() where !calls.values.contains(.permissions(channel)) {
+            permissionsToRequest.remove(channel)
             guard saved.channels[channel]?.hasEnded == false else { continue }
             askedPermissions[channel] = saved.channels[channel]?.cursor
             send(GetChannel(channel: channel), for: .permissions(channel))
@@ -84,7 +84,7 @@ extension Sync {
     mutating func permissionsArrived(of channel: ChannelID, _ result: Result<[UInt8], RoostError>) {
         switch result {
         // Asked again with the next event, or on the next connection.
-        case .failure(let error): if error.isRetryable { owedPermissions.insert(channel) }
+        case .failure(let error): if error.isRetryable { permissionsToRequest.insert(channel) }
         case .success(let bytes):
             let answer = CachedAnswer(.channel, bytes)
             if case .channel(let view, _) = answer, view.channel.channelId == channel, saved.channels[channel] != nil {

@@ -33,7 +33,7 @@ extension Sync {
     }
 
     /// Reports to the server that a channel is read, if that has waited for the outbox and no longer must.
-    mutating func tellStartBehindOutbox(of channel: ChannelID) {
+    mutating func reportDelayedStart(of channel: ChannelID) {
         guard isAuthenticated, readingRetries[channel]?.isBehindOutbox == true, !isUnreadFirst(channel) else { return }
         readingRetries[channel]?.isBehindOutbox = false
         tellStart(of: channel)

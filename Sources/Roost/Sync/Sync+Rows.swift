@@ -20,7 +20,7 @@ extension Sync {
             forgetVisit(of: channel)
             refreshing.remove(channel)
             // These changes include the user's own permissions.
-            owedPermissions.remove(channel)
+            permissionsToRequest.remove(channel)
             outdateLoads(in: channel)
             writes.append(.forget(channel))
         } else {
@@ -119,7 +119,7 @@ extension Sync {
         saved.channels[membership.channelId] = nil
         forgetVisit(of: membership.channelId)
         channelRoles[membership.channelId] = nil
-        owedPermissions.remove(membership.channelId)
+        permissionsToRequest.remove(membership.channelId)
         askedPermissions[membership.channelId] = nil
         endWatch(of: membership.channelId)
         forgetReading(membership.channelId)

@@ -33,7 +33,7 @@ extension Sync {
     mutating func takeOver(_ outbox: SavedOutbox) {
         readOutbox(outbox)
         var channels: [ChannelID?] = []
-        for item in withoutThoseOfOthers(outbox) where queues[item.channel]?.items[item.id] == nil {
+        for item in withoutMessagesOfOtherChats(outbox) where queues[item.channel]?.items[item.id] == nil {
             // Its row stays until the stream brings it.
             if let message = item.message, acknowledged[message] != nil { continue }
             queues[item.channel, default: OutboxQueue()].put(item, for: server)
@@ -57,7 +57,7 @@ extension Sync {
         for item in known {
             guard let row = rows[item.id], row != item, queues[item.channel]?.items[item.id] != nil else { continue }
             changed.insert(item.channel)
-            guard !(item.isUnsent && !row.isUnsent && isSentByOne(row) && outbox.others.contains(row.id)) else {
+            guard !(item.isUnsent && !row.isUnsent && isSentByOneChat(row) && outbox.others.contains(row.id)) else {
                 lost(item)
                 continue
             }
@@ -80,12 +80,12 @@ extension Sync {
 
     /// Whether the chat that has begun to send an operation sends it alone: an ephemeral channel doesn't recognise a message by its client id, and
     /// everyone would get it twice.
-    func isSentByOne(_ item: OutboxItem) -> Bool { item.message.map { isEphemeral($0.channel) } ?? false }
+    func isSentByOneChat(_ item: OutboxItem) -> Bool { item.message.map { isEphemeral($0.channel) } ?? false }
 
     /// Returns the outbox without the messages that another chat has begun to send alone, and without their changes: they stay with that chat, and come back if
     /// it leaves them (``takeOver(_:)``). For those that no chat here has begun to send, the first one that is about to asks the file (``sendNext(in:)``).
-    func withoutThoseOfOthers(_ outbox: SavedOutbox) -> [OutboxItem] {
-        let sent = outbox.items.filter { outbox.others.contains($0.id) && !$0.isUnsent && isSentByOne($0) }
+    func withoutMessagesOfOtherChats(_ outbox: SavedOutbox) -> [OutboxItem] {
+        let sent = outbox.items.filter { outbox.others.contains($0.id) && !$0.isUnsent && isSentByOneChat($0) }
         guard !sent.isEmpty else { return outbox.items }
         let others = Set(sent.compactMap(\.message))
         return outbox.items.filter { item in

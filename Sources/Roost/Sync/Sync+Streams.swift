@@ -21,7 +21,7 @@ extension Sync {
             held.append(event)
         } else {
             hasDroppedEvents = true
-            if let channel = event.stream.channel, isVisited(channel) { owedVisits.insert(channel) }
+            if let channel = event.stream.channel, isVisited(channel) { visitsToRestart.insert(channel) }
             noteDropped(event)
         }
     }
@@ -103,8 +103,8 @@ extension Sync {
         // There may be any number of channels that have ended.
         let followed = saved.channels.filter { !$0.value.hasEnded && !$0.value.isVisit && !refreshing.contains($0.key) }
         let positions = fitting(followed.map { ($0.key.rawValue, $0.value.cursor) })
-        fetchedAfresh = refreshing.filter { resumedIDs.contains($0.rawValue) }
-        refreshing.subtract(fetchedAfresh)
+        refreshedByResume = refreshing.filter { resumedIDs.contains($0.rawValue) }
+        refreshing.subtract(refreshedByResume)
         let resume = Resume(
             after: saved.userCursor, channels: Dictionary(uniqueKeysWithValues: positions), from: resumedIDs.from,
             before: resumedIDs.before)
@@ -154,8 +154,8 @@ extension Sync {
             return lose(.server, "the answer to a resume couldn't be read: \(error)")
         }
         // A channel that wasn't on this page is on a later one. A resume that names its position would bring nothing.
-        if page.hasMore { refreshing.formUnion(fetchedAfresh.subtracting(page.channels.compactMap(\.stream.channel))) }
-        fetchedAfresh = []
+        if page.hasMore { refreshing.formUnion(refreshedByResume.subtracting(page.channels.compactMap(\.stream.channel))) }
+        refreshedByResume = []
         let before = saved
         if page.user.seq > saved.userCursor { miss(nil, after: saved.userCursor) }
         for changes in page.channels {
@@ -204,7 +204,7 @@ extension Sync {
             return lose(.server, "the streams can't be resumed: \(error.code.rawValue): \(error.message)")
         }
         log(.notice, "The server doesn't know this client's positions: starting over.")
-        startAfresh(epoch: epoch)
+        resetCache(epoch: epoch)
         resumedIDs = IDRange()
         resume()
     }
@@ -244,22 +244,22 @@ extension Sync {
     }
 
     /// Drops the cache in another epoch, because it belongs to a history that the server no longer has. The outbox stays.
-    mutating func startAfresh(epoch: String) {
+    mutating func resetCache(epoch: String) {
         // In the same history the remembered seqs are still valid.
         if saved.epoch != epoch {
             arrivals = [:]
-            sendAcknowledgedAnew()
+            resendAcknowledged()
             dropHeldAnswers()
         }
         let isOther = saved.epoch.map { $0 != epoch } ?? false
         // They start again with another watch.
-        owedVisits.formUnion(visits.keys)
+        visitsToRestart.formUnion(visits.keys)
         for (channel, visit) in visits { rememberVisit(of: channel, from: saved.channels[channel]?.cursor ?? visit.start) }
         // Seqs of another history mean nothing.
         if saved.epoch != epoch { forgottenVisits = forgottenVisits.mapValues { _ in 0 } }
         (visits, droppedSeqs) = ([:], [:])
         saved = SavedState(epoch: epoch, role: role)
-        (channelRoles, owedPermissions, askedPermissions) = ([:], [], [:])
+        (channelRoles, permissionsToRequest, askedPermissions) = ([:], [], [:])
         userQuestions.forget()
         // Read positions of another history mean nothing.
         reading = reading.mapValues { _ in 0 }

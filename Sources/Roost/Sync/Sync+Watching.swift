@@ -49,7 +49,7 @@ extension Sync {
         for channel in watchRetries.keys.sorted() { emit(.cancelTimer(.watch(channel))) }
         watchRetries = [:]
         endingWatches = []
-        owedVisits = []
+        visitsToRestart = []
         droppedSeqs = [:]
         plainRenewals = []
         mayEndVisits = true

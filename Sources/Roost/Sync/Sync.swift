@@ -87,7 +87,7 @@ struct Sync: Sendable {
     var isBeingProbed = false
     var retryAfter: Duration?
     /// Whether the server requested the wait.
-    var waitsAsAsked = false
+    var waitsForRetryAfter = false
 
     // Streams.
     var saved: SavedState
@@ -103,13 +103,13 @@ struct Sync: Sendable {
     /// Channels with a hole that can be fetched now: the next resume omits their positions, so they arrive as for a new client.
     var refreshing: Set<ChannelID> = []
     /// Those that the resume in progress fetches again. They remain to be fetched if the connection ends before its answer.
-    var fetchedAfresh: Set<ChannelID> = []
+    var refreshedByResume: Set<ChannelID> = []
 
     // Permissions.
     /// The user's roles in channels, as far as rows have brought them since the start.
     var channelRoles: [ChannelID: ChannelRole] = [:]
     /// The channels whose permissions must be requested, because events had only those of others.
-    var owedPermissions: Set<ChannelID> = []
+    var permissionsToRequest: Set<ChannelID> = []
     /// The positions of those channels when they were last requested.
     var askedPermissions: [ChannelID: Seq] = [:]
 
@@ -151,7 +151,7 @@ struct Sync: Sendable {
     /// Visits that are no longer followed but still wanted, each with a seq after which the app may not have been notified of everything.
     var forgottenVisits: [ChannelID: Seq] = [:]
     /// The visits that must start over because events are missing.
-    var owedVisits: Set<ChannelID> = []
+    var visitsToRestart: Set<ChannelID> = []
     /// The newest events that weren't applied in watched channels that aren't the user's own, since the last renewal of the watch: an earlier answer
     /// lacks them.
     var droppedSeqs: [ChannelID: Seq] = [:]
@@ -231,7 +231,7 @@ struct Sync: Sendable {
         case .timer(let timer): fire(timer)
         case .call(let token, let operation): call(operation, for: token)
         case .cancel(let token): cancel(token)
-        case .cancelAsking(let token): if isStillToAnswer(token) { cancel(token) }
+        case .cancelAsking(let token): if isAwaitingAnswer(token) { cancel(token) }
         case .loadMessages(let token, let channel, let load, let limit): self.load(load, in: channel, limit: limit, for: token)
         case .showing(let places): shownPlaces = places
         case .show(let users): show(users)

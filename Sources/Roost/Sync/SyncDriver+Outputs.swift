@@ -6,7 +6,7 @@ extension SyncDriver {
     /// Sends the frames that go ahead, writes the rows of all outputs in one transaction, then performs the rest in order: nothing learns of a row
     /// before it is stored.
     func perform(_ outputs: [Sync.Output]) async {
-        for output in outputs { if case .sendAhead(let bytes) = output { outgoing?.yield(.message(bytes)) } }
+        for output in outputs { if case .sendBeforeStoring(let bytes) = output { outgoing?.yield(.message(bytes)) } }
         let requested = outputs.flatMap { output in if case .store(let writes) = output { writes } else { [StoreWrite]() } }
         let writes = await showingOthers(requested, outputs)
         let storeFailure = writes.isEmpty ? nil : await store(writes)
@@ -99,7 +99,7 @@ extension SyncDriver {
         case .ping: outgoing?.yield(.ping)
         case .close: close()
         case .store(let writes): tellLeavers(of: writes)
-        case .sendAhead: break
+        case .sendBeforeStoring: break
         case .outbox, .kept, .noted: break
         case .reply(let token, let result):
             let value = machine?.readAnswers.removeValue(forKey: token)
@@ -210,7 +210,7 @@ extension SyncDriver {
         for write in writes.dropLast(awaitedCount) {
             // Another state of an operation that isn't kept isn't kept either.
             if case .update(let item, _) = write, batch.notKept.contains(item.id) { continue }
-            owedWrites.add(write)
+            pendingWrites.add(write)
         }
         // Awaited writes aren't owed: their callers are notified that the operation wasn't kept, or not taken back, and it continues as the file has it.
         for write in writes.suffix(awaitedCount) {
@@ -220,7 +220,7 @@ extension SyncDriver {
             }
         }
         // Nothing is put into a deleted file, and operations whose state was to be written continue without it.
-        if failure is Outbox.Deleted { owedWrites.dropItems() }
+        if failure is Outbox.Deleted { pendingWrites.dropItems() }
     }
 
     /// Returns why the writes aren't in the file; nil if they are.
@@ -229,7 +229,7 @@ extension SyncDriver {
     private func apply(_ writes: [OutboxWrite], _ written: inout WrittenOutbox) async -> (any Error)? {
         let files: SyncFiles
         do { files = try await self.files() } catch { return error }
-        let owed = owedWrites.all
+        let owed = pendingWrites.all
         let all = owed + writes
         func isServer(_ write: OutboxWrite) -> Bool { if case .server = write { true } else { false } }
         let owedServer = owed.contains(where: isServer)
@@ -243,7 +243,7 @@ extension SyncDriver {
         do {
             written.merge(try await files.outbox.apply(all))
             isWritten = true
-            owedWrites = OwedWrites()
+            pendingWrites = PendingWrites()
             return nil
         } catch {
             // The rows stay unchanged. Operations that were carried out are sent again after a restart, which does nothing twice.
@@ -257,8 +257,8 @@ extension SyncDriver {
     func savedOutbox() async throws -> SavedOutbox {
         let files = try await files()
         var saved = try await files.outbox.saved()
-        owedWrites.apply(to: &saved)
-        saved.others = files.outbox.begunByOthers()
+        pendingWrites.apply(to: &saved)
+        saved.others = files.outbox.startedByOtherChats()
         return saved
     }
 

@@ -228,7 +228,7 @@ extension SyncDriver {
     private func giveUp(_ token: CallToken, isKept: Bool) {
         let isQueued = inputs.contains { $0.caller == token }
         // What the machine has taken in belongs to the caller, such as a watch that has begun: they get the answer.
-        guard !isKept, isQueued || machine?.isStillToAnswer(token) == true else { return submit(.cancel(token)) }
+        guard !isKept, isQueued || machine?.isAwaitingAnswer(token) == true else { return submit(.cancel(token)) }
         replies.removeValue(forKey: token)?.resume(throwing: CancellationError())
         guard !isQueued else { return submit(.cancel(token)) }
         // Before an answer that has arrived and wasn't handled: nothing else would end the watch that it begins.
@@ -238,7 +238,7 @@ extension SyncDriver {
 
     /// Ends the wait for an immediate request to the server, but not for an operation that is kept: only the machine knows which it is.
     private func giveUpAsking(_ token: CallToken) {
-        guard machine?.isStillToAnswer(token) == true else { return submit(.cancelAsking(token)) }
+        guard machine?.isAwaitingAnswer(token) == true else { return submit(.cancelAsking(token)) }
         giveUp(token, isKept: false)
     }
 

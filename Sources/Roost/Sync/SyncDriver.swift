@@ -74,11 +74,11 @@ actor SyncDriver {
     /// Whether the app is in the background, as last reported by the system, or as found when the chat was created.
     var isInBackground = false
     /// The writes that the outbox file has refused so far.
-    var owedWrites = OwedWrites()
+    var pendingWrites = PendingWrites()
     /// Whether the machine must read the files again: another process, or another chat of this one, may have had them.
     var isReopened = false
     /// Whether another chat of this process is gone, which may have left operations in the outbox.
-    private(set) var isLeftAlone = false
+    private(set) var mayHaveOrphanedOperations = false
     /// Whether the user is logging out, or has: the app's requests are refused.
     private(set) var isLoggingOut = false
     /// Whether the driver is checking if the user can log out: the app's requests wait for that.
@@ -176,7 +176,7 @@ actor SyncDriver {
                 // The user may have logged out meanwhile: a machine without inputs would never answer.
                 try await requireSession()
                 self.machine = machine
-                if isLeftAlone { Task { await drain() } }
+                if mayHaveOrphanedOperations { Task { await drain() } }
                 return files
             }
         preparation = task
@@ -252,7 +252,7 @@ actor SyncDriver {
     private func takeOver() async {
         // A driver that releases its files in the background reads them anyway when it takes them back.
         guard suspended == nil else { return }
-        isLeftAlone = true
+        mayHaveOrphanedOperations = true
         await drain()
     }
 
@@ -264,15 +264,15 @@ actor SyncDriver {
             default: false
             }
         }
-        guard isLeftAlone, !isTold else { return }
-        isLeftAlone = false
+        guard mayHaveOrphanedOperations, !isTold else { return }
+        mayHaveOrphanedOperations = false
         guard !hasEnded else { return }
         do {
             let files = try await files()
             defer { files.store.signals.signal(.everything) }
             inputs.insert(.left(try await savedOutbox()), at: 0)
         } catch {
-            isLeftAlone = true
+            mayHaveOrphanedOperations = true
             environment.logger.error("The outbox couldn't be read again.", metadata: ["error": "\(error)"])
             throw error
         }
@@ -339,7 +339,7 @@ actor SyncDriver {
     private func handleInputs() async {
         // What can't be read is read at the next opportunity.
         var canRead = true
-        while !inputs.isEmpty || damage != nil || canRead && (isReopened || isLeftAlone) {
+        while !inputs.isEmpty || damage != nil || canRead && (isReopened || mayHaveOrphanedOperations) {
             await replaceDamagedCache()
             do {
                 try await readAgain()
@@ -422,7 +422,7 @@ actor SyncDriver {
 
     private func unsentCount(in outbox: Outbox) async throws -> Int {
         do {
-            return try await outbox.unsentCount(except: owedWrites.removed)
+            return try await outbox.unsentCount(except: pendingWrites.removed)
         } catch {
             throw RoostError(.unavailable, "The outbox of this device can't be read: \(error)")
         }

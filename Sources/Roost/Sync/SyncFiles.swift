@@ -66,13 +66,13 @@ package struct SyncFiles: Sendable {
     @concurrent
     func erase() async throws {
         try await Self.unavailable {
-            @Sendable func letGo() async throws {
+            @Sendable func detachFile() async throws {
                 // Live objects reread both once the store notifies them.
-                try await outbox.letGo()
-                try await store.letGo()
+                try await outbox.detachFile()
+                try await store.detachFile()
             }
-            guard let lock else { return try await letGo() }
-            try await lock.deleteFolder(after: letGo)
+            guard let lock else { return try await detachFile() }
+            try await lock.deleteFolder(after: detachFile)
         }
     }
 

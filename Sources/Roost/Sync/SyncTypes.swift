@@ -232,7 +232,7 @@ extension Sync {
         case open(Int64)
         case send([UInt8])
         /// The same, before rows are stored: the server works meanwhile. If storing fails, the connection is abandoned, and the answer with it.
-        case sendAhead([UInt8])
+        case sendBeforeStoring([UInt8])
         case ping
         case close
         /// Written in one transaction.

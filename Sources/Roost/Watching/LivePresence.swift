@@ -46,7 +46,7 @@ public final class LivePresence {
             ended: { [weak self] in self?.forget() },
             changed: { [weak self] _ in
                 // The watch has ended with the membership or with the right to read.
-                if await self?.answer.hasBegunAfresh() == true { self?.askSoon() }
+                if await self?.answer.hasChannelRestarted() == true { self?.askSoon() }
             })
         following = chat.driver.signals.follow(channel, .presenceChanged) { [weak self] in self?.take($0) }
     }

@@ -48,7 +48,7 @@ extension Sync {
         // Events arrived up to this seq, and those that the answer lacks aren't sent again.
         var last = droppedSeqs[id] ?? 0
         if let known = saved.channels[id] {
-            guard mustBeginAfresh(id, known, at: seq) else {
+            guard mustRestartVisit(id, known, at: seq) else {
                 visits[id]?.connection = connection
                 return fill(id, known, with: newest, isWhole: isWhole, at: seq)
             }
@@ -64,7 +64,7 @@ extension Sync {
         store(begun + rows, bringing: [newest])
         if phase == .online { tellMissed() }
         guard last <= seq else { return renewVisit(of: id) }
-        owedVisits.remove(id)
+        visitsToRestart.remove(id)
         droppedSeqs[id] = nil
     }
 
@@ -103,9 +103,9 @@ extension Sync {
 
     /// Whether a visit starts over with an answer to a watch at this seq. The server's answer isn't ordered with the events: those that it is ahead
     /// by still arrive on the same connection, and those that it lacks arrived earlier.
-    private func mustBeginAfresh(_ channel: ChannelID, _ known: Position, at seq: Seq) -> Bool {
+    private func mustRestartVisit(_ channel: ChannelID, _ known: Position, at seq: Seq) -> Bool {
         // The answer to an earlier request may lack the missing events. The one that is still pending has them.
-        if owedVisits.contains(channel) { return !calls.values.contains(.watch(channel)) }
+        if visitsToRestart.contains(channel) { return !calls.values.contains(.watch(channel)) }
         return known.hasHole || (visits[channel]?.connection != connection && known.cursor < seq)
     }
 
@@ -129,7 +129,7 @@ extension Sync {
     /// - Parameter event: The event that isn't applied.
     mutating func renewVisit(of channel: ChannelID, instead event: IncomingEvent? = nil) {
         if let event { noteDropped(event) }
-        owedVisits.insert(channel)
+        visitsToRestart.insert(channel)
         renewVisits()
     }
 
@@ -142,9 +142,9 @@ extension Sync {
     /// Restarts the visits whose events are missing, now that no events of the user's own channels are.
     mutating func renewVisits() {
         guard phase == .online else { return }
-        for channel in owedVisits.sorted() {
+        for channel in visitsToRestart.sorted() {
             guard wantsWatch(of: channel) else {
-                owedVisits.remove(channel)
+                visitsToRestart.remove(channel)
                 continue
             }
             // They are owed until the answer has arrived. It may lack events that are dropped before then.
@@ -161,7 +161,7 @@ extension Sync {
             return visit(state)
         }
         guard !isPlain else {
-            owedVisits.remove(channel)
+            visitsToRestart.remove(channel)
             return
         }
         // It may contain a message that this version can't read. An answer without messages is readable, and lists fetch them page by page.
@@ -185,7 +185,7 @@ extension Sync {
     mutating func endVisit(of channel: ChannelID) {
         guard forgetVisit(of: channel), ownPosition(in: channel) == nil else { return }
         saved.channels[channel] = nil
-        owedPermissions.remove(channel)
+        permissionsToRequest.remove(channel)
         askedPermissions[channel] = nil
         store([.endVisit(channel)])
     }
@@ -198,7 +198,7 @@ extension Sync {
     /// - Returns: Whether the channel was visited.
     @discardableResult
     mutating func forgetVisit(of channel: ChannelID) -> Bool {
-        owedVisits.remove(channel)
+        visitsToRestart.remove(channel)
         droppedSeqs[channel] = nil
         forgottenVisits[channel] = nil
         return visits.removeValue(forKey: channel) != nil

@@ -58,7 +58,7 @@ public final class WatcherList {
             ended: { [weak self] in self?.forget() },
             changed: { [weak self] change in
                 // A watch that ends with the membership ends without notice. When the server is asked again, it says whether the user may see the watchers.
-                if await self?.answer.hasBegunAfresh() == true { self?.askSoon() }
+                if await self?.answer.hasChannelRestarted() == true { self?.askSoon() }
                 guard let self, change.isEverything || !change.users.isDisjoint(with: roster.shown) else { return }
                 await work { try await $0.introduce(change.isEverything ? nil : change.users) }
             })

@@ -22,8 +22,8 @@ final class ClusterNode: Delivery {
     private let questions = Inbox<Relay.Request>()
     private let threads = Threads()
     private let unreadable = LogPace()
-    /// Whether the bus has reported that it is back, and ``settleIfBack()`` hasn't handled that yet.
-    private let isToSettle = Mutex(false)
+    /// Whether the bus has reported that it is back, and ``settleAfterReconnect()`` hasn't handled that yet.
+    private let needsSettling = Mutex(false)
     private let told = Mutex<TellingNews?>(nil)
     private let counts = Mutex((relay: Relay.Counts(), feeds: 0, published: Int64(0)))
 
@@ -197,7 +197,7 @@ final class ClusterNode: Delivery {
             logger.notice("The bus is connected.")
             clusterPresence.returned()
             inbox.put(.recheckAll)
-            isToSettle.withLock { $0 = true }
+            needsSettling.withLock { $0 = true }
             // No stream reports rules that changed meanwhile.
             told.withLock { $0 }?.take([.rulesChanged])
         }
@@ -270,7 +270,7 @@ final class ClusterNode: Delivery {
                 lookAtDatabase()
             }
             lookNowAndThen()
-            settleIfBack()
+            settleAfterReconnect()
             var opening: [StreamID] = []
             for request in requests { if case .open(let streams) = request { opening += streams } }
             if !opening.isEmpty { open(opening) }
@@ -283,10 +283,10 @@ final class ClusterNode: Delivery {
     }
 
     /// Streams opened before the bus reported that it is back haven't waited for their subscriptions: after a settlement all are compared again.
-    private func settleIfBack() {
-        let isBack = isToSettle.withLock { isToSettle in
-            defer { isToSettle = false }
-            return isToSettle
+    private func settleAfterReconnect() {
+        let isBack = needsSettling.withLock { needsSettling in
+            defer { needsSettling = false }
+            return needsSettling
         }
         guard isBack else { return }
         do { try bus.settle() } catch { return }

@@ -147,7 +147,7 @@ extension NATSBus {
         while next(&batch) {
             if connection?.isClosed ?? true {
                 connection = nil
-                connection = connectAnew(refusals)
+                connection = openConnection(refusals)
                 batch.changes = work.withLock { $0.wanted.mapValues { .some($0) } }
             }
             let isWaiting = !isConnected && connection?.isConnected == false
@@ -220,7 +220,7 @@ extension NATSBus {
         if failure != NATS_OK { throw BusFailure(message: "NATS: \(failure.text)") }
     }
 
-    private func connectAnew(_ refusals: LogPace) -> NATSConnection? {
+    private func openConnection(_ refusals: LogPace) -> NATSConnection? {
         do throws(BusFailure) {
             return try NATSConnection(address, for: self)
         } catch {

@@ -55,7 +55,7 @@ struct StickerClient {
         for output in sync.handle(input) {
             switch output {
             case .store(let writes): try await store.write(writes)
-            case .send(let bytes), .sendAhead(let bytes):
+            case .send(let bytes), .sendBeforeStoring(let bytes):
                 let call = try? JSONDecoder().decode(Call.self, from: Data(bytes))
                 if let call, call.operation == Resume.name { resumeCall = call.call }
             default: break

@@ -184,21 +184,21 @@ struct ChannelAnswerTests {
         let chat = try await connected(server)
         let (answer, store) = (ChannelAnswer(of: "general", chat.driver), try await chat.driver.files().store)
         for await view in chat.channel("general").updates where view != nil { break }
-        #expect(await !answer.hasBegunAfresh())
+        #expect(await !answer.hasChannelRestarted())
         try await answer.ask()
-        #expect(await !answer.hasBegunAfresh() && !answer.isOutdated)
+        #expect(await !answer.hasChannelRestarted() && !answer.isOutdated)
         try await server.send(sent(message(4, "hi"), messages: 1))
         for await view in chat.channel("general").updates where view?.channel.counters.seq == 4 { break }
-        #expect(await !answer.hasBegunAfresh())
+        #expect(await !answer.hasChannelRestarted())
         // As with a hole: the same membership.
         try await store.write([.forget("general")])
-        #expect(await answer.hasBegunAfresh())
+        #expect(await answer.hasChannelRestarted())
         answer.outdate()
         #expect(answer.isOutdated)
         try await answer.ask()
-        #expect(await !answer.hasBegunAfresh() && !answer.isOutdated)
+        #expect(await !answer.hasChannelRestarted() && !answer.isOutdated)
         try await store.write([.leave("general")])
-        #expect(await answer.hasBegunAfresh())
+        #expect(await answer.hasChannelRestarted())
         await chat.disconnect()
     }
 }

@@ -38,8 +38,8 @@ struct FileTests {
             let (store, operations) = try (Store(url: cache, user: "ann", logger: logger), Outbox(url: outbox, logger: logger))
             _ = try await (store.savedState(), operations.items())
             // A connection that is merely released may be closed only after the next bytes were written, and overwrite them.
-            try await store.letGo()
-            try await operations.letGo()
+            try await store.detachFile()
+            try await operations.detachFile()
         }
         let damaged = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter { $0.contains(".damaged-") }
         func first(_ name: String) throws -> [UInt8?] {
@@ -69,7 +69,7 @@ struct FileTests {
                 let items = try await outbox.items()
                 #expect(items == [item])
             }
-            for outbox in outboxes { try await outbox.letGo() }
+            for outbox in outboxes { try await outbox.detachFile() }
             let damaged = try FileManager.default.contentsOfDirectory(atPath: place.path)
                 .filter { $0.contains(".damaged-") && !$0.hasSuffix("-wal") && !$0.hasSuffix("-shm") }
             #expect(damaged == (isDamaged ? ["outbox.sqlite.damaged-1"] : []))
@@ -150,7 +150,7 @@ struct FileTests {
         do {
             let store = try Store(url: cache, user: "ann", logger: logger)
             try await store.write([.erase(epoch: "first"), .userPosition(5)])
-            try await store.letGo()
+            try await store.detachFile()
             let queue = try DatabaseQueue(path: cache.path)
             try await queue.write { try $0.execute(sql: "INSERT INTO grdb_migrations (identifier) VALUES ('99')") }
             try queue.close()

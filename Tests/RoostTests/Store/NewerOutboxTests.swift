@@ -22,7 +22,7 @@ struct NewerOutboxTests {
     private func opened<Value>(_ use: (Outbox) async throws -> Value) async throws -> Value {
         let outbox = try Outbox(url: file, logger: logger)
         let value = try await use(outbox)
-        try await outbox.letGo()
+        try await outbox.detachFile()
         return value
     }
 

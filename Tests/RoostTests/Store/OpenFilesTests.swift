@@ -49,7 +49,7 @@ struct OpenFilesTests {
         gate.open()
         try await writing.value
         let moved = Position(cursor: 501, windowStart: 0)
-        await #expect(throws: OpenFiles.BegunAfresh.self) { try await second.write([.position("general", moved)]) }
+        await #expect(throws: OpenFiles.RestartedElsewhere.self) { try await second.write([.position("general", moved)]) }
         #expect(try await second.savedState().channels["general"] == later)
         try await second.write([.position("general", Position(cursor: 701, windowStart: 601))])
     }
@@ -68,7 +68,7 @@ struct OpenFilesTests {
         #expect(try await second.savedState().epoch == "first")
         toErase.open()
         try await erasing.value
-        await #expect(throws: OpenFiles.BegunAfresh.self) { try await second.write([.userPosition(2)]) }
+        await #expect(throws: OpenFiles.RestartedElsewhere.self) { try await second.write([.userPosition(2)]) }
         #expect(try await second.savedState() == SavedState(epoch: "second"))
         try await second.write([.userPosition(2)])
     }
@@ -94,11 +94,11 @@ struct OpenFilesTests {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (first, second) = try await stores()
         try await first.write([.forget("general"), .position("general", later)])
-        await #expect(throws: OpenFiles.BegunAfresh.self) {
+        await #expect(throws: OpenFiles.RestartedElsewhere.self) {
             try await second.write([.forget("other"), .position("general", former)])
         }
         try await first.write([.forget("other"), .position("other", former)])
-        await #expect(throws: OpenFiles.BegunAfresh.self) { try await second.write([.position("other", former)]) }
+        await #expect(throws: OpenFiles.RestartedElsewhere.self) { try await second.write([.position("other", former)]) }
     }
 
     @Test("A chat that opens during another one's write of a reset waits only for that")

@@ -77,7 +77,7 @@ struct OutboxStatementTests {
         let sending = OutboxWrite.sending(1, of: "general", at: Timestamp(milliseconds: 5), to: "server")
         for (chat, isTaken) in [(1, false), (2, true), (1, false)] {
             #expect(try await outbox.apply([sending], by: chat).taken == (isTaken ? [1] : []))
-            #expect(outbox.begunByOthers(than: chat) == (isTaken ? [1] : []))
+            #expect(outbox.startedByOtherChats(than: chat) == (isTaken ? [1] : []))
         }
         outbox.begun.leave(1)
         #expect(try await outbox.apply([sending], by: 2).taken == [])
@@ -85,9 +85,9 @@ struct OutboxStatementTests {
         refused.failure = RoostError(.notPermitted, "No.")
         try await outbox.apply([.update(refused, content: false)])
         #expect(try await outbox.apply([sending], by: 1).taken == [])
-        #expect(outbox.begunByOthers(than: 2) == [1])
+        #expect(outbox.startedByOtherChats(than: 2) == [1])
         try await outbox.apply([.remove(1, of: "general")])
-        #expect(outbox.begunByOthers(than: 2) == [])
+        #expect(outbox.startedByOtherChats(than: 2) == [])
     }
 
     @Test("SB-58 The changes of a message are removed with it, and found by an index of only them")

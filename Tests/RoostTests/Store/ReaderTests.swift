@@ -47,7 +47,7 @@ struct ReaderTests {
 
     @Test(
         "Files that are released during more reads than there are threads for tasks wait for the readers and hold up nothing else")
-    func letGo() async throws {
+    func detachFile() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let mayEnd = DispatchSemaphore(value: 0)
         let bob = UserSummary(userId: "bob", displayName: "Bob", version: 1)
@@ -68,7 +68,7 @@ struct ReaderTests {
                     #expect(read == bob)
                 }
                 for await _ in begun {}
-                group.addTask { try await store.letGo() }
+                group.addTask { try await store.detachFile() }
                 stores.append(store)
             }
             do {

@@ -97,7 +97,7 @@ struct SharedPositionTests {
         #expect(try await first.texts(at: 8) == ["lost"])
         let next = sent(message(100, "m100"), messages: 99)
         // Its machine has to read the positions first.
-        await #expect(throws: OpenFiles.BegunAfresh.self) { try await first.receive(next) }
+        await #expect(throws: OpenFiles.RestartedElsewhere.self) { try await first.receive(next) }
         try await first.feed(.storeFailed(try await first.store.savedState(), nil, "Another chat."))
         #expect(first.sync.saved == second.sync.saved)
         try await second.receive(next)

@@ -88,18 +88,18 @@ struct StorageTests {
         try await first.write([.forget("general"), .position("general", later)])
         try await first.write([.position("general", later), .userPosition(1)])
         let moved = Position(cursor: 701, windowStart: 0)
-        await #expect(throws: OpenFiles.BegunAfresh.self) { try await second.write([.position("general", moved)]) }
+        await #expect(throws: OpenFiles.RestartedElsewhere.self) { try await second.write([.position("general", moved)]) }
         // Other channels, and resets by the store itself, aren't affected.
         try await second.write([.position("other", moved)])
         #expect(try await second.savedState().channels["general"] == later)
         try await second.write([.position("general", later)])
 
         try await second.write([.leave("general")])
-        await #expect(throws: OpenFiles.BegunAfresh.self) { try await first.write([.position("general", later)]) }
+        await #expect(throws: OpenFiles.RestartedElsewhere.self) { try await first.write([.position("general", later)]) }
         try await first.write([.forget("general"), .position("general", later)])
         try await first.write([.erase(epoch: "second")])
-        await #expect(throws: OpenFiles.BegunAfresh.self) { try await second.write([.userPosition(2)]) }
-        await #expect(throws: OpenFiles.BegunAfresh.self) { try await second.write([.position("other", moved)]) }
+        await #expect(throws: OpenFiles.RestartedElsewhere.self) { try await second.write([.userPosition(2)]) }
+        await #expect(throws: OpenFiles.RestartedElsewhere.self) { try await second.write([.position("other", moved)]) }
         try await second.write([.erase(epoch: "second"), .userPosition(2), .position("other", moved)])
         #expect(try await first.savedState() == SavedState(epoch: "second", userCursor: 2, channels: ["other": moved]))
     }

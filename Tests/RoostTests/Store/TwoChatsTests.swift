@@ -112,7 +112,7 @@ struct TwoChatsTests {
         try await until { await !driver.replies.isEmpty }
         try await until { await driver.inputs.isEmpty }
         first = nil
-        try await until { await driver.isLeftAlone }
+        try await until { await driver.mayHaveOrphanedOperations }
         try await outbox.writeWithoutTransaction { try $0.execute(sql: "COMMIT") }
         let error = await #expect(throws: RoostError.self) { try await editing.value }
         #expect(error?.code == .notFound)

@@ -59,7 +59,7 @@ struct Harness {
                 kept.append(.kept(token, id, of: channel, isGone: isGone, underWay: written.takeUnderWay()))
             case .noted(let id, let channel):
                 kept.append(.noted(id, of: channel, as: written.rows[id], isTaken: written.taken.contains(id)))
-            case .send(let bytes), .sendAhead(let bytes):
+            case .send(let bytes), .sendBeforeStoring(let bytes):
                 guard let call = try? JSONDecoder().decode(SentCall.self, from: Data(bytes)) else { break }
                 calls[call.call] = call.operation
                 keys[call.operation, default: []].append(call.key)

@@ -299,7 +299,8 @@ extension Harness {
     /// The positions of channels that each resume named since the last ``take()``.
     var resumes: [[String: Seq]] {
         outputs.compactMap { output in
-            guard case .sendAhead(let bytes) = output, let call = try? JSONDecoder().decode(ResumeCall.self, from: Data(bytes))
+            guard case .sendBeforeStoring(let bytes) = output,
+                let call = try? JSONDecoder().decode(ResumeCall.self, from: Data(bytes))
             else {
                 return nil
             }

@@ -48,7 +48,7 @@ struct LongResumeTests {
 
     /// The resume that was sent since the last query, and the bytes of its message.
     private func sentResume(_ client: inout Harness) throws -> (resume: Resume, sizeBytes: Int) {
-        let sent = client.take().compactMap { if case .sendAhead(let bytes) = $0 { bytes } else { nil } }
+        let sent = client.take().compactMap { if case .sendBeforeStoring(let bytes) = $0 { bytes } else { nil } }
         let frame = try #require(sent.last)
         return (try JSONDecoder().decode(SentResume.self, from: Data(frame)).with, frame.count)
     }

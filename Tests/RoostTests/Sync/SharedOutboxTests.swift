@@ -81,7 +81,7 @@ struct SharedOutboxTests {
     /// The contents of the outbox, as read by a chat next to another one.
     private func shared(_ client: Harness) async throws -> SavedOutbox {
         var outbox = try await client.outbox.saved()
-        outbox.others = client.outbox.begunByOthers(than: client.chat)
+        outbox.others = client.outbox.startedByOtherChats(than: client.chat)
         return outbox
     }
 

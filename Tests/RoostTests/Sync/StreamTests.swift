@@ -137,7 +137,7 @@ struct StreamTests {
         try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [first], hasMore: true))
         #expect(client.sync.phase == .catchingUp)
         let asked = CallFrame(call: 3, with: Resume(after: 1, channels: ["general": 4]))
-        #expect(client.take().contains(.sendAhead(try JSONWriter.bytes(of: asked))))
+        #expect(client.take().contains(.sendBeforeStoring(try JSONWriter.bytes(of: asked))))
         let second = changes(channel: 5, Rows(counters: counters(5, messages: 4), [message(5, "four")]))
         try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [second], hasMore: false))
         #expect(try await client.texts() == ["one", "two", "three", "four"])

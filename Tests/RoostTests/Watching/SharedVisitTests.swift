@@ -143,7 +143,7 @@ extension SharedVisitTests {
             var second = try await client(in: directory)
             try await watch(&first, Self.state(3, Self.messages(2...3), count: 2))
             try await watch(&second, Self.state(5, Self.messages(4...5), count: 4))
-            await #expect(throws: OpenFiles.BegunAfresh.self) { try await receive(4, by: &first) }
+            await #expect(throws: OpenFiles.RestartedElsewhere.self) { try await receive(4, by: &first) }
             try await first.feed(.storeFailed(try await first.store.savedState(), nil, "Another chat."))
             try await connect(&first)
             try await first.answer("channel.watch", with: Self.state(7, Self.messages(6...7), count: 6))

@@ -110,7 +110,7 @@ struct VisitTests {
         var client = try await visiting()
         try await reconnect(&client)
         let resumes = client.take().compactMap { output -> SentResume? in
-            guard case .sendAhead(let bytes) = output else { return nil }
+            guard case .sendBeforeStoring(let bytes) = output else { return nil }
             return try? JSONDecoder().decode(SentResume.self, from: Data(bytes))
         }
         #expect(resumes.map { $0.with.channels ?? [:] } == [[:]])
@@ -405,7 +405,7 @@ extension VisitTests {
 
         try await first.feed(.call(2, UnwatchChannel(channel: Self.general)))
         // The machine of the other one has to read the positions first.
-        await #expect(throws: OpenFiles.BegunAfresh.self) { try await second.receive(alone(message(5, "next"))) }
+        await #expect(throws: OpenFiles.RestartedElsewhere.self) { try await second.receive(alone(message(5, "next"))) }
         try await second.feed(.storeFailed(try await second.store.savedState(), nil, "Another chat."))
         second.forgetCalls()
         try await second.connect()

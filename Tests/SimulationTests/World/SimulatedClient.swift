@@ -201,7 +201,7 @@ final class SimulatedClient {
         switch output {
         case .fetchToken: fetchToken()
         case .open(let number): open(number)
-        case .send(let bytes), .sendAhead(let bytes): connection?.sendToServer(.message(bytes))
+        case .send(let bytes), .sendBeforeStoring(let bytes): connection?.sendToServer(.message(bytes))
         case .ping: connection?.sendToServer(.ping)
         case .close:
             connection?.closeByClient()

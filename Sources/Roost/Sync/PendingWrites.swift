@@ -2,7 +2,7 @@
 ///
 /// What the server has carried out is removed together with the writes that follow from its answer: one without the other would lose changes queued
 /// after a message.
-struct OwedWrites: Sendable {
+struct PendingWrites: Sendable {
     /// Removals, and servers that were met, in their order.
     private var others: [OutboxWrite] = []
     /// The current states of operations.
