@@ -187,7 +187,7 @@ final class PostgreSQLPipeline {
     // MARK: Waiting
 
     private func nextResult() throws -> PostgreSQLResult? {
-        var silentMilliseconds: Int64 = 0
+        var waitedMilliseconds: Int64 = 0
         while true {
             let unsent = PQflush(handle)
             // After a failure to send, the server's last message may still be readable.
@@ -197,13 +197,13 @@ final class PostgreSQLPipeline {
             if unsent > 0 { descriptor.events |= Int16(POLLOUT) }
             switch poll(&descriptor, 1, Self.pollMilliseconds) {
             case 0:
-                silentMilliseconds += Int64(Self.pollMilliseconds)
-                if let silenceMilliseconds, silentMilliseconds >= silenceMilliseconds {
+                waitedMilliseconds += Int64(Self.pollMilliseconds)
+                if let silenceMilliseconds, waitedMilliseconds >= silenceMilliseconds {
                     wasSilent = true
                     throw lost("the server didn't answer within \(silenceMilliseconds / 1000) seconds")
                 }
             case 1...:
-                silentMilliseconds = 0
+                waitedMilliseconds = 0
                 if descriptor.revents & ~Int16(POLLOUT) != 0, PQconsumeInput(handle) == 0, PQisBusy(handle) != 0 { throw lost() }
             default:
                 guard errno == EINTR else { throw lost() }

@@ -85,7 +85,7 @@ struct ReferenceClient: Sendable {
             if event.kind == .messageNew, event.rows.counters == nil { held.channel.counters.add(event.rows) }
             channels[id] = held
             let born = (event.rows.messages ?? []).filter { $0.seq > position }
-            memberships[id] = memberships[id].map { Unread.bringUp($0, as: user, with: born, event.rows.purged ?? []) }
+            memberships[id] = memberships[id].map { Unread.advancing($0, as: user, with: born, event.rows.purged ?? []) }
             take(event.rows.invitations ?? [])
             endIfDeleted(id)
         }
@@ -128,7 +128,7 @@ struct ReferenceClient: Sendable {
         var membership = incoming
         if let held = channels[id] {
             let own = held.messages.values.filter { $0.sender == user && $0.seq <= held.seq }
-            membership = Unread.bringUp(incoming, as: user, with: own, held.purged.values.filter { $0.changeSeq <= held.seq })
+            membership = Unread.advancing(incoming, as: user, with: own, held.purged.values.filter { $0.changeSeq <= held.seq })
         }
         let old = memberships[id]
         if let old, (old.userSeq, old.readCount) > (membership.userSeq, membership.readCount) { return }

@@ -168,7 +168,7 @@ struct MemoryStore {
         let cursor = saved.channels[incoming.channelId]?.cursor ?? 0
         let own = (messages[incoming.channelId] ?? [:]).values.filter { $0.sender == user && $0.seq <= cursor }
         let purged = (purged[incoming.channelId] ?? [:]).values.filter { $0.changeSeq <= cursor }
-        let membership = Unread.bringUp(incoming, as: user, with: own, purged)
+        let membership = Unread.advancing(incoming, as: user, with: own, purged)
         guard memberships[membership.channelId]?.isNewer(than: membership) != true else { return }
         memberships[membership.channelId] = membership
         if membership.state != .member { capabilities[membership.channelId] = nil }

@@ -91,7 +91,7 @@ final class AskedChannels: ChannelSource {
         }
         if mustAskAgain { ask() }
         // Most changes are of channels that aren't listed, and of users who aren't shown.
-        if isConcerned { try await introduce() }
+        if isConcerned { try await refreshUsers() }
     }
 
     /// Shows a channel as stored, or removes it. Returns whether the server must be asked, because only it can tell whether the channel belongs here.
@@ -141,7 +141,7 @@ final class AskedChannels: ChannelSource {
     }
 
     /// Reads the users whom the rows show, and makes the rows. Users of a page are stored before the page arrives here.
-    private func introduce() async throws {
+    private func refreshUsers() async throws {
         let ids = Set(views.values.flatMap { [$0.lastMessage?.sender, $0.invitation?.inviter].compactMap { $0 } })
         users = try await chat.driver.files().store.read { database in
             Dictionary(uniqueKeysWithValues: try ids.map { ($0, try database.summary(of: $0)) })
@@ -168,7 +168,7 @@ final class AskedChannels: ChannelSource {
             (views, nextCursor) = (try await asStored(found), cursor)
             matching = [:]
             for match in matches where !match.hasOverlay { matching[match.id] = match.isMember }
-            try await introduce()
+            try await refreshUsers()
             (isLoaded, hasMissedChange) = (true, false)
             guard let change = changedMeanwhile else { return }
             changedMeanwhile = nil
@@ -189,7 +189,7 @@ final class AskedChannels: ChannelSource {
             let more = try await asStored(found)
             views.merge(more) { _, new in new }
             self.nextCursor = cursor
-            try await introduce()
+            try await refreshUsers()
         }
     }
 

@@ -267,7 +267,7 @@ extension Database {
     }
 
     /// Lets the next counters replace these, even lower ones: a restored backup goes back.
-    func outdateCounters(of channel: ChannelID) throws {
+    func invalidateCounters(of channel: ChannelID) throws {
         try run("UPDATE channels SET seq = 0 WHERE channel_id = ?", [channel.rawValue])
     }
 }

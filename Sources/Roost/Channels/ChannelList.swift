@@ -154,18 +154,18 @@ public final class ChannelList {
         shown = source.number
         follower.shows(source.shownUsers)
         waitForEnd(source.nextEnd)
-        show(items, difference, isAnswer: isAnswer, isTotalNew: totalUnreadCount != total)
+        show(items, difference, isAnswer: isAnswer, hasTotalChanged: totalUnreadCount != total)
     }
 
     private func show(
-        _ items: [ChannelItem], _ difference: ListUpdate<ChannelItem>?, isAnswer: Bool, isTotalNew: Bool = false
+        _ items: [ChannelItem], _ difference: ListUpdate<ChannelItem>?, isAnswer: Bool, hasTotalChanged: Bool = false
     ) {
         let (before, phaseBefore) = (self.items, phase)
         let isChanged = !isShown || difference.map { !$0.isEmpty } ?? (items != before)
         if isChanged { (isShown, self.items) = (true, items) }
         if isAnswer { follower.answered() }
         // The total follows the rows, and another query may have the same rows.
-        guard isChanged || isTotalNew || phase != phaseBefore else { return }
+        guard isChanged || hasTotalChanged || phase != phaseBefore else { return }
         observers.notify(items, after: before, difference)
     }
 

@@ -23,7 +23,7 @@ extension QueryChannels {
     }
 
     /// Whether the list is in the reverse of its sort's usual direction (ST-09).
-    var isReversed: Bool { effectiveOrder != effectiveSort.usualOrder }
+    var isReversed: Bool { effectiveOrder != effectiveSort.defaultOrder }
 
     /// The places of the stored channels that match the query, unordered.
     func places(in database: Database) throws -> [ChannelPlace] { try StoredPlaces(self).all(in: database) }

@@ -148,7 +148,7 @@ final class ChannelRow: Hashable, Sendable {
     }
 
     /// The same row with its users as currently stored.
-    func introduced(in database: Database) throws -> ChannelRow {
+    func withCurrentUsers(in database: Database) throws -> ChannelRow {
         let changed = ChannelRow(
             view, sender: try sender.map { try database.summary(of: $0.userId) },
             inviter: try inviter.map { try database.summary(of: $0.userId) }, source)

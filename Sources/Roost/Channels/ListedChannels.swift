@@ -64,7 +64,7 @@ struct ListedChannels: Sendable {
         if change.isEverything { items = nil }
         // Above a certain share of the channels, reading all of them is faster than looking up each.
         let before = items
-        let isIntroduced = try introduce(change.users, in: database)
+        let isIntroduced = try refreshUsers(change.users, in: database)
         if let count = order?.places.count, items != nil, change.channels.count <= max(100, count / 4) {
             try move(change.channels, in: database, now: now)
             finish()
@@ -75,11 +75,11 @@ struct ListedChannels: Sendable {
     }
 
     /// Shows users as currently stored, without rereading other rows. Returns whether any row shows them.
-    private mutating func introduce(_ users: Set<UserID>, in database: Database) throws -> Bool {
+    private mutating func refreshUsers(_ users: Set<UserID>, in database: Database) throws -> Bool {
         guard !users.isEmpty, var rows = items else { return false }
         var isIntroduced = false
         for index in rows.indices where rows[index].row.shows(users) {
-            rows[index] = ChannelItem(try rows[index].row.introduced(in: database))
+            rows[index] = ChannelItem(try rows[index].row.withCurrentUsers(in: database))
             isIntroduced = true
         }
         if isIntroduced { items = rows }

@@ -43,12 +43,12 @@ public final class LiveChannel: Identifiable {
 
     @ObservationIgnored let chat: Chat
     /// The typing state last sent to other users.
-    @ObservationIgnored let typist = Typist()
+    @ObservationIgnored let typingReporter = TypingReporter()
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private var row: ChannelRow?
     @ObservationIgnored private var expiry: ObservationToken?
-    @ObservationIgnored private var returning = ReturningPermission()
-    @ObservationIgnored private var isAskingWhatReturned = false
+    @ObservationIgnored private var returning = PermissionRecheck()
+    @ObservationIgnored private var isRecheckingPermissions = false
     /// The pause before the server is asked again.
     @ObservationIgnored private var askingAgain: ObservationToken?
     @ObservationIgnored private let observers = Observers<ChannelView?>()
@@ -120,12 +120,12 @@ public final class LiveChannel: Identifiable {
         let (id, known, now) = (id, row, chat.driver.environment.now())
         row = try await chat.driver.files().store.read { try $0.channelRow(id, known: known, now: now) }
         let view = row?.view
-        askWhatReturned(to: view, now: now)
+        recheckPermissions(to: view, now: now)
         waitForExpiry(in: view, now: now)
         let ownMembership = ChannelMembership(view, now: now)
-        let areOthers = row?.sender != lastSender || row?.inviter != inviter
+        let haveUsersChanged = row?.sender != lastSender || row?.inviter != inviter
         follower.shows([row?.sender, row?.inviter].compactMap { $0 })
-        let isChanged = areOthers || view != self.view || ownMembership != currentUserMembership
+        let isChanged = haveUsersChanged || view != self.view || ownMembership != currentUserMembership
         guard isChanged || !follower.hasAnswer else { return follower.answered() }
         channel = view?.channel
         membership = view?.membership
@@ -144,17 +144,17 @@ public final class LiveChannel: Identifiable {
 
     /// Asks for the user's permissions if the permission to send may have returned without an event, because the silence or mute that took it has
     /// ended by the clock since the server's last answer.
-    private func askWhatReturned(to view: ChannelView?, now: Timestamp) {
-        guard let view, view.membership?.state == .member, !view.ownCapabilities.contains(.messageSend), !isAskingWhatReturned,
+    private func recheckPermissions(to view: ChannelView?, now: Timestamp) {
+        guard let view, view.membership?.state == .member, !view.ownCapabilities.contains(.messageSend), !isRecheckingPermissions,
             askingAgain == nil, chat.driver.statuses.current == .online,
-            let end = Self.ends(in: view).filter({ $0 <= now }).max(), returning.isToBeAsked(since: end)
+            let end = Self.ends(in: view).filter({ $0 <= now }).max(), returning.shouldAsk(since: end)
         else { return }
-        isAskingWhatReturned = true
+        isRecheckingPermissions = true
         let (driver, id) = (chat.driver, id)
         Task { [weak self] in
             let answer = try? await driver.call(GetChannel(channel: id))
             let view = answer.flatMap { try? $0.decoded(as: ChannelView.self) }
-            self?.isAskingWhatReturned = false
+            self?.isRecheckingPermissions = false
             // Without an answer, it is asked at the next occasion.
             if let view { self?.heard(view, since: end) }
         }
@@ -169,11 +169,11 @@ public final class LiveChannel: Identifiable {
                 do { try await clock.sleep(for: pause) } catch { return }
                 guard let self else { return }
                 askingAgain = nil
-                askWhatReturned(to: row?.view, now: chat.driver.environment.now())
+                recheckPermissions(to: row?.view, now: chat.driver.environment.now())
             })
     }
 
-    private func connected() { askWhatReturned(to: row?.view, now: chat.driver.environment.now()) }
+    private func connected() { recheckPermissions(to: row?.view, now: chat.driver.environment.now()) }
 
     private static func ends(in view: ChannelView?) -> [Timestamp] {
         [

@@ -30,7 +30,7 @@ final class ChannelAnswer {
     }
 
     /// Records that something has changed, and that only the server knows what.
-    func outdate() { isOutdated = true }
+    func markOutdated() { isOutdated = true }
 
     /// Checks whether, since the last request, the channel has started over or ended on this device, or the user has regained the right to read it.
     func hasChannelRestarted() async -> Bool {

@@ -187,7 +187,8 @@ extension Database {
         let channel = membership.channelId
         guard let cursor = try cursor(of: channel), cursor > membership.channelSeq else { return membership }
         let own: [Message] = try models(Self.queryOfOwn, [channel.rawValue, membership.channelSeq, cursor])
-        return Unread.bringUp(membership, as: user, with: own, try purges(in: channel, after: membership.channelSeq, upTo: cursor))
+        return Unread.advancing(
+            membership, as: user, with: own, try purges(in: channel, after: membership.channelSeq, upTo: cursor))
     }
 
     /// Only the user's own messages count. The plus makes SQLite find them by the range of seqs, instead of going through all of the user's messages

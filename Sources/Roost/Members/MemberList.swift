@@ -47,7 +47,7 @@ public final class MemberList {
     @ObservationIgnored private var seen: Seq?
     @ObservationIgnored private let answer: ChannelAnswer
     /// Changes of presence while pages, which may be older, are on their way; nil while none are.
-    @ObservationIgnored private var toldMeanwhile: [PresenceChange]?
+    @ObservationIgnored private var receivedMeanwhile: [PresenceChange]?
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = ListObservers<MemberItem>()
     @ObservationIgnored private var following: ObservationToken?
@@ -74,7 +74,7 @@ public final class MemberList {
                 if await self?.answer.hasChannelRestarted() == true { self?.askSoon() }
                 if !change.members.isEmpty { await self?.work(isQuestion: false) { try await $0.follow() } }
                 if self?.roster.users.isDisjoint(with: change.users) == false {
-                    await self?.work(isQuestion: false) { try await $0.introduce(anew: change.users) }
+                    await self?.work(isQuestion: false) { try await $0.refreshUsers(anew: change.users) }
                 }
             })
         following = chat.driver.signals.follow(channel, .presenceChanged) { [weak self] in self?.take($0) }
@@ -94,7 +94,7 @@ public final class MemberList {
     }
 
     private func take(_ change: PresenceChange) {
-        toldMeanwhile?.append(change)
+        receivedMeanwhile?.append(change)
         guard isAnswered else { return }
         if roster.apply(change, at: chat.driver.environment.now()) { show() }
         // Some changes of presence weren't sent by name, to any client.
@@ -117,13 +117,13 @@ public final class MemberList {
         guard hasMore else { return }
         try await follower.take(asksServer: true) {
             guard let cursor = self.roster.nextCursor else { return }
-            self.toldMeanwhile = []
-            defer { self.toldMeanwhile = nil }
+            self.receivedMeanwhile = []
+            defer { self.receivedMeanwhile = nil }
             let page = try await self.page(after: cursor)
             try await self.follower.turn {
                 self.roster.add(page, isFirst: false)
-                self.applyToldMeanwhile(to: &self.roster)
-                try await self.introduce()
+                self.applyReceivedMeanwhile(to: &self.roster)
+                try await self.refreshUsers()
             }
         }
         show()
@@ -159,8 +159,8 @@ public final class MemberList {
         let count = isAnswered ? max(pageSize, roster.count) : pageSize
         let signals = chat.driver.signals
         let question = presence.ask(at: chat.driver.environment.now(), isWatched: signals.isWatched(channel))
-        toldMeanwhile = []
-        defer { toldMeanwhile = nil }
+        receivedMeanwhile = []
+        defer { receivedMeanwhile = nil }
         // Rows that events deliver meanwhile are read again below.
         var pages = roster
         pages.forgetUpdates()
@@ -172,9 +172,9 @@ public final class MemberList {
         }
         try await follower.turn { [self, pages] in
             var fresh = pages
-            applyToldMeanwhile(to: &fresh)
+            applyReceivedMeanwhile(to: &fresh)
             (roster, self.seen) = (fresh, seen)
-            try await introduce(anew: roster.users)
+            try await refreshUsers(anew: roster.users)
             isAnswered = true
             // Other changes meanwhile are reported after this, and requested then.
             if followsEvents, seen != nil { try await follow() }
@@ -193,8 +193,8 @@ public final class MemberList {
         show()
     }
 
-    private func applyToldMeanwhile(to roster: inout MemberRoster) {
-        for change in toldMeanwhile ?? [] { _ = roster.apply(change, at: chat.driver.environment.now()) }
+    private func applyReceivedMeanwhile(to roster: inout MemberRoster) {
+        for change in receivedMeanwhile ?? [] { _ = roster.apply(change, at: chat.driver.environment.now()) }
     }
 
     /// Applies the rows that events have delivered since.
@@ -208,11 +208,11 @@ public final class MemberList {
         guard let last = members.last else { return }
         self.seen = max(seen, last.changeSeq)
         roster.apply(members)
-        try await introduce()
+        try await refreshUsers()
     }
 
     /// Reads the members' summaries. Known ones are reread only if they have changed. The users of a page were stored before it arrived here.
-    private func introduce(anew changed: Set<UserID> = []) async throws {
+    private func refreshUsers(anew changed: Set<UserID> = []) async throws {
         let ids = roster.users
         // This list isn't notified about users who have left it. They may come back with another name.
         let known = users.filter { ids.contains($0.key) && !changed.contains($0.key) }
@@ -243,7 +243,7 @@ public final class MemberList {
             !isAnswered, !members.isEmpty
         else { return }
         roster.apply(members)
-        guard (try? await introduce()) != nil, !isAnswered else { return }
+        guard (try? await refreshUsers()) != nil, !isAnswered else { return }
         show(roster.sorted, isAnswer: false)
     }
 
@@ -269,13 +269,13 @@ public final class MemberList {
     }
 
     private func askSoon() {
-        answer.outdate()
+        answer.markOutdated()
         follower.soon { [weak self] in await self?.askIfOutdated() }
     }
 
     /// Asks the server again after a signal that all watchers of the channel received at the same moment.
     private func askWithinSeconds() {
-        answer.outdate()
+        answer.markOutdated()
         follower.withinSeconds { [weak self] in await self?.askIfOutdated() }
     }
 

@@ -19,7 +19,7 @@ struct MemberRoster {
 
     init(sort: MemberSort, order: SortDirection? = nil, roles: [ChannelRole]?) {
         self.sort = sort
-        self.order = order ?? sort.usualOrder
+        self.order = order ?? sort.defaultOrder
         self.roles = roles.map(Set.init)
     }
 

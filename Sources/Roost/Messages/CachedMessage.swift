@@ -18,7 +18,7 @@ struct CachedMessage: Sendable {
         let message: Message = try Message(cached: &row)
         let sender: UserSummary? = try row.optional()
         let item = MessageItem(message, sender: sender ?? UserSummary(userId: message.sender))
-        self.init(try message.mentionees == nil ? item : item.introduced(in: database), message)
+        self.init(try message.mentionees == nil ? item : item.withCurrentUsers(in: database), message)
     }
 
     private init(_ item: MessageItem, _ message: Message) {
@@ -26,15 +26,15 @@ struct CachedMessage: Sendable {
     }
 
     /// The same message with its users as currently stored.
-    func introduced(in database: Database) throws -> CachedMessage {
+    func withCurrentUsers(in database: Database) throws -> CachedMessage {
         guard let message = item.message else { return self }
-        return CachedMessage(try item.introduced(in: database), message)
+        return CachedMessage(try item.withCurrentUsers(in: database), message)
     }
 }
 
 extension [MessageItem] {
     /// The same messages of one sender with their users as currently stored. Each user is read once.
-    func introduced(from sender: UserID, in database: Database) throws -> [MessageItem] {
+    func withCurrentUsers(from sender: UserID, in database: Database) throws -> [MessageItem] {
         guard !isEmpty else { return [] }
         let sender = try database.summary(of: sender)
         var known: [UserID: UserSummary] = [:]
@@ -48,7 +48,7 @@ extension [MessageItem] {
 
 extension MessageItem {
     /// The same message with its users as currently stored.
-    func introduced(in database: Database) throws -> MessageItem {
+    func withCurrentUsers(in database: Database) throws -> MessageItem {
         let mentioned = content.mentionees?.mentionedUsers ?? []
         return sent(by: try database.summary(of: sender.userId), mentioning: try mentioned.map(database.summary(of:)))
     }

@@ -182,6 +182,6 @@ extension Database {
         else {
             return nil
         }
-        return try MessageItem(message, sender: UserSummary(userId: message.sender)).introduced(in: self)
+        return try MessageItem(message, sender: UserSummary(userId: message.sender)).withCurrentUsers(in: self)
     }
 }

@@ -41,7 +41,7 @@ extension LiveChannel {
     @discardableResult
     public func send(_ draft: MessageDraft) async throws -> ClientID {
         let operation = try Self.operation(draft, in: id)
-        typist.stops()
+        typingReporter.stops()
         try await chat.driver.enqueue(sending: operation)
         return operation.clientId
     }
@@ -59,7 +59,7 @@ extension LiveChannel {
     @discardableResult
     public func sendConfirmed(_ draft: MessageDraft) async throws -> Message {
         let operation = try Self.operation(draft, in: id)
-        typist.stops()
+        typingReporter.stops()
         return try await chat.driver.sendConfirmed(operation)
     }
 

@@ -239,7 +239,7 @@ public final class MessageList {
         let (known, knownMark, renamed, awaitsUnread, hasEnded) = (window, mark, renamed, awaitsUnread, follower.hasEnded)
         let read = try await files.store.read { database in
             var (window, mark) = (known, knownMark)
-            try window.introduce(renamed, in: database)
+            try window.refreshUsers(renamed, in: database)
             try mark.read(in: channel, as: user, isOnline: status == .online, database)
             let isUnreadFound = awaitsUnread && knownMark.readSeq == nil && mark.readSeq != nil
             let asked = asked ?? (isUnreadFound ? .firstUnread : nil)
@@ -265,7 +265,7 @@ public final class MessageList {
             let unsent = pending.filter { !arrived.contains($0.clientId) }
             return Reading(
                 window: window, mark: mark, opening: opening, missing: step.load, awaitsConnection: step == .wait,
-                pending: try unsent.introduced(from: user, in: database))
+                pending: try unsent.withCurrentUsers(from: user, in: database))
         }
         show(read, after: asked)
         if awaitsConnection { await follower.lookForConnection() }

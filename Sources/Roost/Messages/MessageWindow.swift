@@ -138,9 +138,9 @@ struct MessageWindow: Sendable {
     }
 
     /// Shows users as currently stored. No message is reread.
-    mutating func introduce(_ users: Set<UserID>, in database: Database) throws {
+    mutating func refreshUsers(_ users: Set<UserID>, in database: Database) throws {
         for index in rows.indices where rows[index].item.shows(anyOf: users) {
-            rows[index] = try rows[index].introduced(in: database)
+            rows[index] = try rows[index].withCurrentUsers(in: database)
         }
     }
 

@@ -34,8 +34,8 @@ extension Rows {
 }
 
 extension Membership {
-    /// Returns the membership with own messages in the rows, and permanently deleted messages, no longer unread (``Unread/bringUp(_:as:with:_:)``).
+    /// Returns the membership with own messages in the rows, and permanently deleted messages, no longer unread (``Unread/advancing(_:as:with:_:)``).
     func counting(_ rows: Rows, as user: UserID) -> Membership {
-        Unread.bringUp(self, as: user, with: rows.messages ?? [], rows.purged ?? [])
+        Unread.advancing(self, as: user, with: rows.messages ?? [], rows.purged ?? [])
     }
 }

@@ -127,7 +127,7 @@ extension Sync {
             position.windowStart = max(position.windowStart, start)
             position.stretches = []
             saved.channels[channel] = position
-            outdateLoads(in: channel)
+            invalidateLoads(in: channel)
             writes.append(.position(channel, position))
             guard position.windowStart > 0 else { continue }
             writes.append(.forgetMessages(channel, 0...(position.windowStart - 1)))
@@ -138,7 +138,7 @@ extension Sync {
     // MARK: Pages on their way
 
     /// Records that the cached part of a channel starts over, or later.
-    mutating func outdateLoads(in channel: ChannelID) {
+    mutating func invalidateLoads(in channel: ChannelID) {
         for place in loads.keys where place.channel == channel {
             loads[place]?.isOutdated = true
             loads[place]?.overtaken = Rows()

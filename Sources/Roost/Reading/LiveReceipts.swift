@@ -20,7 +20,7 @@ public final class LiveReceipts {
     public func loaded() async throws { try await follower.loaded() }
 
     /// Updates received since the last request.
-    @ObservationIgnored private var toldMeanwhile: [UserID: ReadPosition] = [:]
+    @ObservationIgnored private var receivedMeanwhile: [UserID: ReadPosition] = [:]
     @ObservationIgnored private let channel: ChannelID
     @ObservationIgnored private let chat: Chat
     @ObservationIgnored private let answer: ChannelAnswer
@@ -77,7 +77,7 @@ public final class LiveReceipts {
         await follower.work { [weak self] in
             guard let self else { return }
             try await answer.ask()
-            toldMeanwhile = [:]
+            receivedMeanwhile = [:]
             var fresh: [UserID: ReadPosition] = [:]
             var question = ListReaders(channel: channel, limit: Limits.memberPage.max)
             for _ in 0..<PageCount.max(forRows: Limits.largeChannelMembers, of: Limits.memberPage.max) {
@@ -87,14 +87,14 @@ public final class LiveReceipts {
                 if question.cursor == nil { break }
             }
             // Signals that arrived meanwhile may be newer than the page. Earlier positions aren't kept: a member may have stopped sharing theirs.
-            for (user, position) in toldMeanwhile { fresh[user] = fresh[user]?.merged(with: position) }
+            for (user, position) in receivedMeanwhile { fresh[user] = fresh[user]?.merged(with: position) }
             show(fresh)
         }
     }
 
     /// The user has logged out: the server isn't asked any longer.
     private func forget() {
-        toldMeanwhile = [:]
+        receivedMeanwhile = [:]
         show([:])
     }
 
@@ -102,7 +102,7 @@ public final class LiveReceipts {
         guard !follower.hasEnded else { return }
         var changed = positions
         for position in update.readers {
-            toldMeanwhile[position.userId] = toldMeanwhile[position.userId]?.merged(with: position) ?? position
+            receivedMeanwhile[position.userId] = receivedMeanwhile[position.userId]?.merged(with: position) ?? position
             changed[position.userId] = changed[position.userId]?.merged(with: position) ?? position
         }
         if follower.hasAnswer || phase.error == nil { show(changed, isAnswer: false) }
@@ -118,7 +118,7 @@ public final class LiveReceipts {
     }
 
     private func askSoon() {
-        answer.outdate()
+        answer.markOutdated()
         follower.soon { [weak self] in
             // A new connection may have asked meanwhile.
             if self?.answer.isOutdated == true { await self?.refresh() }
@@ -128,7 +128,7 @@ public final class LiveReceipts {
     /// Asks the server again after a signal that all its recipients received at the same moment.
     private func askWithinSeconds() {
         guard !isDisabled else { return }
-        answer.outdate()
+        answer.markOutdated()
         follower.withinSeconds { [weak self] in
             // It may have been refused meanwhile.
             if let self, answer.isOutdated, !isDisabled { await refresh() }

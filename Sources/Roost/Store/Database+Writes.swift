@@ -98,7 +98,7 @@ extension Database {
     }
 
     private func forget(_ channel: ChannelID, as user: UserID, _ kinds: CachedRowKinds) throws {
-        try outdateCounters(of: channel)
+        try invalidateCounters(of: channel)
         // Rows exist only with a position. Most channels that start over are new here: at the first connection, all of them.
         guard try cursor(of: channel) != nil else { return }
         try kinds.forget(channel, as: user, in: self)

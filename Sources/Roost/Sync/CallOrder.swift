@@ -46,7 +46,7 @@ final class CallOrder: Sendable {
         }
 
         /// The same for a call that is made even if its task is cancelled.
-        func comesInAnyCase() async {
+        func waitIgnoringCancellation() async {
             // Nothing cancels this task.
             _ = try? await Task { try await comes() }.value
         }

@@ -72,7 +72,7 @@ extension Sync {
     mutating func transport(_ event: TransportEvent, of number: Int64) {
         // Events of an abandoned connection are ignored.
         guard number == connection, phase != .idle, phase != .waiting, phase != .fetchingToken else { return }
-        silentTicks = 0
+        idleTicks = 0
         isBeingProbed = false
         switch event {
         case .opened: authenticate()
@@ -144,7 +144,7 @@ extension Sync {
         role = welcome.role
         mustRenewWatches = true
         pingInterval = .seconds(min(max(1, welcome.pingIntervalSeconds), 3600))
-        silentTicks = 0
+        idleTicks = 0
         startLiveness(pingInterval / 2)
         serverTime = welcome.now ?? deviceTime ?? serverTime
         met(welcome.server)
@@ -235,16 +235,16 @@ extension Sync {
         // Timers are late rather than early, so this is never ahead.
         serverTime = serverTime.adding(livenessPause)
         guard !isBeingProbed else { return lose(.network, "nothing received for \(settings.nudgeTimeout) after a ping") }
-        silentTicks += 1
+        idleTicks += 1
         // Until a long page has arrived completely, nothing is received, not even the answer to a ping.
-        let silentTicksMax = phase == .catchingUp ? 4 << slowResumes : 4
-        guard silentTicks <= silentTicksMax else {
-            return lose(.network, "nothing received for \(pingInterval * silentTicksMax / 2)")
+        let idleTicksMax = phase == .catchingUp ? 4 << slowResumes : 4
+        guard idleTicks <= idleTicksMax else {
+            return lose(.network, "nothing received for \(pingInterval * idleTicksMax / 2)")
         }
-        if silentTicks == 1 {
+        if idleTicks == 1 {
             // A connection that has lasted this long resets the backoff.
             attempts = 0
-        } else if silentTicks == 3 {
+        } else if idleTicks == 3 {
             emit(.ping)
         }
         startLiveness(pingInterval / 2)

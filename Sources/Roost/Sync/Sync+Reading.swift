@@ -9,7 +9,7 @@ import RoostAPI
 extension Sync {
     /// A report on the reading of a channel that the server couldn't accept.
     struct ReadingRetry: Hashable, Sendable {
-        var refusals = PassingRefusals()
+        var refusals = TransientRefusals()
         /// Whether it is sent once nothing in the outbox precedes it any longer.
         var isBehindOutbox = false
         /// The callers that wait for the start.

@@ -21,7 +21,7 @@ extension Sync {
             refreshing.remove(channel)
             // These changes include the user's own permissions.
             permissionsToRequest.remove(channel)
-            outdateLoads(in: channel)
+            invalidateLoads(in: channel)
             writes.append(.forget(channel))
         } else {
             let position = saved.channels[channel]?.cursor ?? 0
@@ -148,7 +148,7 @@ extension Sync {
         saved.channels[id] = Position(
             cursor: seq, windowStart: isWhole ? 0 : rows.oldestMessage ?? seq.addingWithSaturation(1),
             messageCount: channel.isEphemeral ? nil : channel.counters.messageCount)
-        outdateLoads(in: id)
+        invalidateLoads(in: id)
         var writes: [StoreWrite] = [.forget(id), .channel(channel)]
         if !rows.isEmptyOfFeatures { writes.append(.rows(rows, of: .channel(id))) }
         return writes + positionWrite(of: id)

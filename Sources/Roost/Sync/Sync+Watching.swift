@@ -24,7 +24,7 @@ extension Sync {
             watchRetries[channel] = nil
             return
         }
-        if let pause = watchRetries[channel, default: PassingRefusals()].pause(after: error, settings) {
+        if let pause = watchRetries[channel, default: TransientRefusals()].pause(after: error, settings) {
             log(.notice, "\(channel) can't be watched now: \(error.code.rawValue): \(error.message)")
             return emit(.startTimer(.watch(channel), pause))
         }

@@ -82,7 +82,7 @@ struct Sync: Sendable {
     var isFetchingToken = false
     var attempts = 0
     var pingInterval = Duration.seconds(30)
-    var silentTicks = 0
+    var idleTicks = 0
     /// Whether the ping of a nudge is still unanswered.
     var isBeingProbed = false
     var retryAfter: Duration?
@@ -145,7 +145,7 @@ struct Sync: Sendable {
     /// Whether this connection watches none of them yet.
     var mustRenewWatches = false
     /// Watches that the server couldn't begin yet, with its refusals.
-    var watchRetries: [ChannelID: PassingRefusals] = [:]
+    var watchRetries: [ChannelID: TransientRefusals] = [:]
     /// The visited channels (``Position/isVisit``).
     var visits: [ChannelID: Visit] = [:]
     /// Visits that are no longer followed but still wanted, each with a seq after which the app may not have been notified of everything.

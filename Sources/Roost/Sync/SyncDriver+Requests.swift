@@ -166,7 +166,7 @@ extension SyncDriver {
 
     private func startReading(_ channel: ChannelID, _ turn: CallOrder.Turn) async throws {
         // Reading that starts and ends with a screen is reported even if the screen is gone before its turn. Cancelling only ends the wait.
-        await turn.comesInAnyCase()
+        await turn.waitIgnoringCancellation()
         _ = try await answer(turn) { .startReading($0, channel) }
     }
 
@@ -175,9 +175,9 @@ extension SyncDriver {
     }
 
     private func stopReading(_ channel: ChannelID, _ turn: CallOrder.Turn) async throws {
-        await turn.comesInAnyCase()
+        await turn.waitIgnoringCancellation()
         try await whileWriting {
-            let told = await toldReadSeq(of: channel)
+            let told = await serverReadSeq(of: channel)
             _ = try await answer(turn, isKept: true) {
                 .stopReading($0, channel, id: .random(in: 1...Int64.max), at: self.environment.now(), told: told)
             }
@@ -269,7 +269,7 @@ extension SyncDriver {
         // A caller that waits for the message's confirmation holds the turn that long: later calls must not wait for that.
         defer { next.pass() }
         try await enqueue(.send(message), turn)
-        await next.comesInAnyCase()
+        await next.waitIgnoringCancellation()
         let channel = message.channel
         var draft = machine?.queuedDraft(in: channel)?.text
         // The sending task may be cancelled by now, and a read in it would be too.
@@ -280,14 +280,14 @@ extension SyncDriver {
 
     private func enqueue(_ operation: OutboxOperation, _ turn: CallOrder.Turn) async throws {
         // What the user sends is kept even if its screen is gone before its turn.
-        await turn.comesInAnyCase()
+        await turn.waitIgnoringCancellation()
         try await whileWriting { try await keep(operation, turn) }
     }
 
     private func keep(_ operation: OutboxOperation, _ turn: CallOrder.Turn) async throws {
         defer { turn.pass() }
         _ = try await prepare()
-        let told = await toldReadSeq(for: operation)
+        let told = await serverReadSeq(for: operation)
         // The user may have logged out meanwhile.
         try await requireSession()
         let token = nextToken()

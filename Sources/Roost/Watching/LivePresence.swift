@@ -104,7 +104,7 @@ public final class LivePresence {
     }
 
     private func askSoon() {
-        answer.outdate()
+        answer.markOutdated()
         follower.soon { [weak self] in
             // A reconnect may have asked meanwhile.
             if self?.answer.isOutdated == true { await self?.refresh() }

@@ -21,7 +21,7 @@ public final class LiveTyping {
 
     /// The typing users, and whether there are more, as last sent by the server. Both are shown once the users' summaries are read.
     @ObservationIgnored private var ids: [UserID] = []
-    @ObservationIgnored private var areMore = false
+    @ObservationIgnored private var receivedHasMore = false
     @ObservationIgnored private let channel: ChannelID
     @ObservationIgnored private let chat: Chat
     @ObservationIgnored private let follower: Follower
@@ -37,7 +37,7 @@ public final class LiveTyping {
             .own,
             reload: { [weak self] change in
                 guard let self, change.isEverything || !change.users.isDisjoint(with: ids) else { return }
-                try await introduce()
+                try await refreshUsers()
             })
         following = chat.driver.signals.follow(channel, .typingChanged) { [weak self] in await self?.take($0.news) }
     }
@@ -66,11 +66,11 @@ public final class LiveTyping {
     /// Removes users who have stopped, if they are shown.
     private func end(_ users: [UserID]) async {
         let others = ids.filter { !users.contains($0) }
-        if others != ids { await show(others, hasMore: areMore) }
+        if others != ids { await show(others, hasMore: receivedHasMore) }
     }
 
     private func show(_ users: [UserID], hasMore: Bool) async {
-        (ids, areMore) = (users, hasMore)
+        (ids, receivedHasMore) = (users, hasMore)
         expiry = nil
         if !users.isEmpty || hasMore {
             let clock = chat.driver.environment.clock
@@ -80,18 +80,18 @@ public final class LiveTyping {
                     await self?.show([], hasMore: false)
                 })
         }
-        await follower.work { [weak self] in try await self?.introduce() }
+        await follower.work { [weak self] in try await self?.refreshUsers() }
     }
 
     /// Reads the users' summaries from the store.
-    private func introduce() async throws {
+    private func refreshUsers() async throws {
         let ids = ids
         let stored = try await chat.driver.files().store.read { database in try ids.map { try database.summary(of: $0) } }
         // If the typing users have changed meanwhile, another call shows them.
         guard ids == self.ids else { return }
         follower.shows(stored)
-        guard !follower.hasAnswer || stored != users || areMore != hasMore else { return follower.answered() }
-        (users, hasMore) = (stored, areMore)
+        guard !follower.hasAnswer || stored != users || receivedHasMore != hasMore else { return follower.answered() }
+        (users, hasMore) = (stored, receivedHasMore)
         follower.answered()
         observers.notify(stored)
     }
@@ -105,15 +105,15 @@ extension LiveChannel {
     /// that the user has stopped when ``stopTyping()`` is called, a message is sent, nothing is typed for 7 seconds, or this object is released.
     ///
     /// Does nothing without a connection, or if the user may not send.
-    public func startTyping() { typist.types(in: self) }
+    public func startTyping() { typingReporter.types(in: self) }
 
     /// Notifies the others that the user has stopped typing, for example because they deleted their text or left the screen.
-    public func stopTyping() { typist.stops() }
+    public func stopTyping() { typingReporter.stops() }
 }
 
 /// Reports the user's typing in one channel.
 @MainActor
-final class Typist {
+final class TypingReporter {
     private var toldAt: Timestamp?
     private var pause: ObservationToken?
     /// Set while the others are notified that the user is typing. Its release reports the end, also when this object is released.

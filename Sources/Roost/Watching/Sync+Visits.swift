@@ -82,7 +82,7 @@ extension Sync {
             cursor: seq, windowStart: start, messageCount: channel.isEphemeral ? nil : channel.counters.messageCount,
             isVisit: true)
         saved.channels[id] = position
-        outdateLoads(in: id)
+        invalidateLoads(in: id)
         return [.visit(id, position), .channel(channel)]
     }
 

@@ -41,7 +41,7 @@ public final class WatcherList {
     @ObservationIgnored private let answer: ChannelAnswer
     @ObservationIgnored private let follower: Follower
     /// The changes received while pages are being fetched, which may be older; nil while none are.
-    @ObservationIgnored private var toldMeanwhile: [WatcherChange]?
+    @ObservationIgnored private var receivedMeanwhile: [WatcherChange]?
     /// Whether the server has answered.
     @ObservationIgnored private var isAnswered = false
     @ObservationIgnored private let observers = ListObservers<UserSummary>()
@@ -60,7 +60,7 @@ public final class WatcherList {
                 // A watch that ends with the membership ends without notice. When the server is asked again, it says whether the user may see the watchers.
                 if await self?.answer.hasChannelRestarted() == true { self?.askSoon() }
                 guard let self, change.isEverything || !change.users.isDisjoint(with: roster.shown) else { return }
-                await work { try await $0.introduce(change.isEverything ? nil : change.users) }
+                await work { try await $0.refreshUsers(change.isEverything ? nil : change.users) }
             })
         following = chat.driver.signals.follow(channel, .watchingChanged) { [weak self] in await self?.take($0) }
     }
@@ -94,13 +94,13 @@ public final class WatcherList {
     public func loadMore() async throws {
         guard hasMore else { return }
         try await follower.take(asksServer: true) {
-            self.toldMeanwhile = []
-            defer { self.toldMeanwhile = nil }
+            self.receivedMeanwhile = []
+            defer { self.receivedMeanwhile = nil }
             let page = try await self.page(behind: self.roster.users.count)
             try await self.follower.turn {
                 self.roster.add(page)
-                for change in self.toldMeanwhile ?? [] { self.roster.apply(change) }
-                try await self.introduce(Set(page.watchers.map(\.userId)))
+                for change in self.receivedMeanwhile ?? [] { self.roster.apply(change) }
+                try await self.refreshUsers(Set(page.watchers.map(\.userId)))
             }
         }
         show()
@@ -131,8 +131,8 @@ public final class WatcherList {
         let count = max(pageSize, roster.users.count)
         var fresh = WatcherRoster()
         var before = 0
-        toldMeanwhile = []
-        defer { toldMeanwhile = nil }
+        receivedMeanwhile = []
+        defer { receivedMeanwhile = nil }
         repeat {
             before = fresh.users.count
             fresh.add(try await page(behind: before))
@@ -141,8 +141,8 @@ public final class WatcherList {
         if let offset = fresh.offsetOfLatest(pageSize) { fresh.addLatest(try await page(behind: offset)) }
         try await follower.turn { [self, fresh] in
             roster = fresh
-            for change in toldMeanwhile ?? [] { roster.apply(change) }
-            try await introduce()
+            for change in receivedMeanwhile ?? [] { roster.apply(change) }
+            try await refreshUsers()
             isAnswered = true
             // Together with the rows that it describes.
             freshness.answered(question, isWatched: signals.isWatched(channel))
@@ -164,23 +164,23 @@ public final class WatcherList {
 
     private func take(_ change: WatcherChange) async {
         guard !follower.hasEnded else { return }
-        toldMeanwhile?.append(change)
+        receivedMeanwhile?.append(change)
         await work { list in
             list.roster.apply(change)
-            try await list.introduce(Set(change.started))
+            try await list.refreshUsers(Set(change.started))
         }
         // The change doesn't name everyone, or too few of the latest watchers are left. This applies to other watchers too, so the requests are spread.
         if !change.isWhole || roster.lacksLatest(pageSize) { askWithinSeconds() }
     }
 
     private func askSoon() {
-        answer.outdate()
+        answer.markOutdated()
         follower.soon { [weak self] in await self?.askIfOutdated() }
     }
 
     /// Asks because of a change that was sent to all watchers at the same moment.
     private func askWithinSeconds() {
-        answer.outdate()
+        answer.markOutdated()
         follower.withinSeconds { [weak self] in await self?.askIfOutdated() }
     }
 
@@ -188,12 +188,12 @@ public final class WatcherList {
     private func askIfOutdated() async { if answer.isOutdated { await ask() } }
 
     /// Reads the watchers' summaries: those of all, or of some users.
-    private func introduce(_ users: Set<UserID>? = nil) async throws {
+    private func refreshUsers(_ users: Set<UserID>? = nil) async throws {
         let shown = roster.shown
         let ids = users.map { shown.intersection($0) } ?? shown
         guard !ids.isEmpty else { return }
         let stored = try await chat.driver.files().store.read { database in try ids.map { try database.summary(of: $0) } }
-        roster.introduce(stored)
+        roster.refreshUsers(stored)
     }
 
     private func show() {
@@ -277,7 +277,7 @@ struct WatcherRoster {
     private mutating func append(_ user: UserID) { if known.insert(user).inserted { users.append(user) } }
 
     /// Takes this device's own summaries of users where they are newer.
-    mutating func introduce(_ known: [UserSummary]) {
+    mutating func refreshUsers(_ known: [UserSummary]) {
         for user in known where user.version > summaries[user.userId]?.version ?? 0 { summaries[user.userId] = user }
     }
 }

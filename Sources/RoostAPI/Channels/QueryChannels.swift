@@ -146,7 +146,7 @@ public struct QueryChannels: Operation {
     /// The sort, or the default one.
     public var effectiveSort: ChannelSort { sort ?? ((membership ?? .member) == .member ? .lastMessage : .created) }
     /// The direction, or the sort's usual one.
-    public var effectiveOrder: SortDirection { order ?? effectiveSort.usualOrder }
+    public var effectiveOrder: SortDirection { order ?? effectiveSort.defaultOrder }
 }
 
 /// The channels that a query searches (AM-33).
@@ -193,7 +193,7 @@ public enum ChannelSort: String, Codable, CaseIterable, Sendable, WireEnumeratio
     case unreadFirst
 
     /// The direction in which the key sorts by default.
-    public var usualOrder: SortDirection { self == .name ? .ascending : .descending }
+    public var defaultOrder: SortDirection { self == .name ? .ascending : .descending }
 }
 
 /// The direction of a sorted list (ST-09).

@@ -18,7 +18,7 @@ public enum MemberSort: String, Codable, CaseIterable, Sendable, WireEnumeration
     case userId
 
     /// The direction in which the key sorts by default.
-    public var usualOrder: SortDirection { self == .lastCreated ? .descending : .ascending }
+    public var defaultOrder: SortDirection { self == .lastCreated ? .descending : .ascending }
 }
 
 /// The members of a channel, paged (AM-39, AM-42, SB-22, EM-21).
@@ -73,7 +73,7 @@ public struct ListMembers: Operation {
     }
 
     /// The direction, or the sort's usual one.
-    public var effectiveOrder: SortDirection { order ?? (sort ?? .firstCreated).usualOrder }
+    public var effectiveOrder: SortDirection { order ?? (sort ?? .firstCreated).defaultOrder }
 }
 
 /// The members whose name or id matches a text, the newest membership first (MN-14, MN-15).

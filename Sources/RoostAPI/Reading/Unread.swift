@@ -34,7 +34,7 @@ public enum Unread {
 
     /// Applies a new message to the receiving user's membership: an own message doesn't count as unread, and is counted once.
     public static func receive(_ message: Message, as user: UserID, in membership: inout Membership) {
-        membership = bringUp(membership, as: user, with: [message])
+        membership = advancing(membership, as: user, with: [message])
     }
 
     /// Advances a membership to a later position of its channel: the own messages since then, and unread ones that were permanently
@@ -46,7 +46,7 @@ public enum Unread {
     /// - Parameters:
     ///   - messages: The channel's messages up to that position, in any order; newer and own ones are picked here.
     ///   - purged: Places of messages permanently deleted up to that position, in any order.
-    public static func bringUp(
+    public static func advancing(
         _ membership: Membership, as user: UserID, with messages: some Sequence<Message>, _ purged: [PurgedMessage] = []
     ) -> Membership {
         let known = membership.channelSeq

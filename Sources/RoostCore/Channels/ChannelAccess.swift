@@ -140,7 +140,7 @@ extension Transaction {
             "SELECT \(columns)\(besides) FROM members m \(head) WHERE m.channel_id = \(channel) AND m.user_id = \(user)"
         let found = try first(sql) { row -> (ChannelAccess.StoredMember, ReadBeforeMark?)? in
             // The memory has the channel's position.
-            guard let stored = try ChannelAccess.StoredMember(of: channel, at: 0, readingIfThere: &row) else { return nil }
+            guard let stored = try ChannelAccess.StoredMember(of: channel, at: 0, readingIfPresent: &row) else { return nil }
             return (stored, marking ? ReadBeforeMark(reading: &row) : nil)
         }
         guard let (stored, besides) = found ?? nil, stored.row.state == .member else { return nil }
@@ -155,7 +155,7 @@ extension Transaction {
     private func readAccess(to channel: ChannelID, of user: UserID) throws -> ChannelAccess? {
         let found = try first(ChannelAccess.selection(of: channel, for: user)) { row in
             let found = try ChannelAccess.Row(reading: &row)
-            return (found, try ChannelAccess.StoredMember(of: channel, at: found.counters.seq, readingIfThere: &row))
+            return (found, try ChannelAccess.StoredMember(of: channel, at: found.counters.seq, readingIfPresent: &row))
         }
         guard let (row, own) = found else { return nil }
         return try access(to: channel, row, of: user, own)
@@ -175,7 +175,7 @@ extension Transaction {
                 let (channel, user) = (callers[index].channel, callers[index].user)
                 try leavingDamage {
                     let read = try ChannelAccess.Row(reading: &row)
-                    if let own = try ChannelAccess.StoredMember(of: channel, at: read.counters.seq, readingIfThere: &row) {
+                    if let own = try ChannelAccess.StoredMember(of: channel, at: read.counters.seq, readingIfPresent: &row) {
                         found.append((channel, user, read, own))
                     }
                 }
@@ -201,7 +201,7 @@ extension Transaction {
             let (whole, policy) = try Channel.withPolicy(reading: &row, now: now)
             let found = ChannelAccess.Row(
                 of: whole, policy: policy, changeSeq: row.int64(), purgedSeq: row.int64(), rowKindBits: row.int64())
-            return (whole, found, try ChannelAccess.StoredMember(of: channel, at: found.counters.seq, readingIfThere: &row))
+            return (whole, found, try ChannelAccess.StoredMember(of: channel, at: found.counters.seq, readingIfPresent: &row))
         }
         guard let (whole, row, own) = found else { return nil }
         return (try access(to: channel, row, of: user, own), whole)
@@ -314,7 +314,7 @@ extension ChannelAccess.Row {
 }
 
 extension ChannelAccess.StoredMember {
-    /// The columns of ``init(of:at:readingIfThere:)``, last in a statement: of `members` as `m`, next to the channel's row of `channel_heads` as `h`.
+    /// The columns of ``init(of:at:readingIfPresent:)``, last in a statement: of `members` as `m`, next to the channel's row of `channel_heads` as `h`.
     static let columns: SQL =
         "\(Membership.columns(of: "m", purgedSeq: "h.purged_seq")), m.last_sent_seq, m.receipt_seq, m.change_seq"
 
@@ -332,8 +332,8 @@ extension ChannelAccess.StoredMember {
     /// Nil if there is no row.
     ///
     /// - Parameter seq: The newest seq of the channel.
-    init?(of channel: ChannelID, at seq: Seq, readingIfThere row: inout RowReader) throws {
-        guard let membership = try Membership(of: channel, at: seq, readingIfThere: &row) else { return nil }
+    init?(of channel: ChannelID, at seq: Seq, readingIfPresent row: inout RowReader) throws {
+        guard let membership = try Membership(of: channel, at: seq, readingIfPresent: &row) else { return nil }
         self.init(row: membership, lastSentSeq: row.int64(), receiptSeq: row.int64(), changeSeq: row.int64())
     }
 }

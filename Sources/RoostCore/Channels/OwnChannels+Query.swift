@@ -32,9 +32,9 @@ extension QueryChannels {
         if includeEmpty == false, row.states.contains(.empty) { return false }
         if unreadOnly == true, !row.isUnread { return false }
         switch hidden ?? .unhiddenOnly {
-        case .unhiddenOnly: return row.states.isDisjoint(with: [.hiddenUntilNews, .archived])
-        case .hiddenOnly: return !row.states.isDisjoint(with: [.hiddenUntilNews, .archived])
-        case .hiddenAllowAutoUnhide: return row.states.contains(.hiddenUntilNews)
+        case .unhiddenOnly: return row.states.isDisjoint(with: [.hiddenUntilNewMessage, .archived])
+        case .hiddenOnly: return !row.states.isDisjoint(with: [.hiddenUntilNewMessage, .archived])
+        case .hiddenAllowAutoUnhide: return row.states.contains(.hiddenUntilNewMessage)
         case .hiddenPreventAutoUnhide: return row.states.contains(.archived)
         case .all: return true
         }

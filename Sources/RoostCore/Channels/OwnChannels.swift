@@ -22,7 +22,7 @@ struct OwnChannel: Hashable, Sendable {
     struct States: OptionSet, Hashable, Sendable {
         let rawValue: UInt8
         static let empty = States(rawValue: 1)
-        static let hiddenUntilNews = States(rawValue: 2)
+        static let hiddenUntilNewMessage = States(rawValue: 2)
         static let archived = States(rawValue: 4)
         static let muted = States(rawValue: 8)
     }

@@ -56,7 +56,7 @@ extension Transaction {
             """
         let found = try first(sql) { row in
             let acceptsAutomatically = row.bool()
-            let stored = try ChannelAccess.StoredMember(of: access.channelId, at: access.counters.seq, readingIfThere: &row)
+            let stored = try ChannelAccess.StoredMember(of: access.channelId, at: access.counters.seq, readingIfPresent: &row)
             return (acceptsAutomatically, stored)
         }
         guard let (acceptsAutomatically, stored) = found else { return nil }
@@ -77,7 +77,7 @@ extension Transaction {
             WHERE m.channel_id = \(access.channelId) AND m.user_id = \(user) AND m.state = \(MembershipState.member)
             """
         let found = try first(sql) { row in
-            try ChannelAccess.StoredMember(of: access.channelId, at: access.counters.seq, readingIfThere: &row)
+            try ChannelAccess.StoredMember(of: access.channelId, at: access.counters.seq, readingIfPresent: &row)
         }
         guard let stored = found ?? nil else { return nil }
         return try member(stored)
@@ -128,7 +128,7 @@ extension Context {
         try moveStream(of: channel, to: access.counters)
 
         let whole = try self.channel(channel)
-        let announced = try tellsMembersOfInvitations(in: access) ? entered.compactMap(\.ended) : []
+        let announced = try notifiesMembersOfInvitations(in: access) ? entered.compactMap(\.ended) : []
         try tell(
             .memberJoined, in: access, seq: seq,
             Rows(

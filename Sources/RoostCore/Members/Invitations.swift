@@ -184,11 +184,11 @@ extension Context {
                 revision: before + 1)
         }
         accepted.endedAt = now
-        let tellsMembers = try tellsMembersOfInvitations(in: access)
+        let notifiesMembers = try notifiesMembersOfInvitations(in: access)
         try write(
             accepted, in: access,
             stamps: InvitationStamps(
-                channel: tellsMembers ? seq : 0, user: userSeq, inviter: try advanceStream(of: accepted.inviter)))
+                channel: notifiesMembers ? seq : 0, user: userSeq, inviter: try advanceStream(of: accepted.inviter)))
         return accepted
     }
 
@@ -200,7 +200,7 @@ extension Context {
 
     /// Whether a channel's stream carries its invitations: its type must say so, and every follower must be allowed to list
     /// them. Watching non-members follow it too, where everyone may read.
-    func tellsMembersOfInvitations(in access: ChannelAccess) throws -> Bool {
+    func notifiesMembersOfInvitations(in access: ChannelAccess) throws -> Bool {
         guard access.policy.invitationAudience == .members else { return false }
         return try transaction.readers(of: access.policy).others > .user
     }
@@ -208,22 +208,22 @@ extension Context {
     /// The effect of a change of invitations on the channel's stream.
     private struct ChannelMove {
         let seq: Seq
-        let tellsMembers: Bool
+        let notifiesMembers: Bool
         let endsDistinctness: Bool
 
         /// The stamp of the invitations in the channel's stream: 0 if its members don't get them.
-        var stamp: Seq { tellsMembers ? seq : 0 }
+        var stamp: Seq { notifiesMembers ? seq : 0 }
     }
 
     /// Advances the channel's stream for a change of invitations, and ends the channel's distinctness. Does nothing and returns
     /// nil if members don't get invitations and the channel isn't distinct.
     private func moveChannel(forInvitationsInto access: inout ChannelAccess) throws -> ChannelMove? {
-        let tellsMembers = try tellsMembersOfInvitations(in: access)
-        guard tellsMembers || access.isDistinct else { return nil }
+        let notifiesMembers = try notifiesMembersOfInvitations(in: access)
+        guard notifiesMembers || access.isDistinct else { return nil }
         let seq = access.counters.advance(at: now)
         let endsDistinctness = try endDistinctness(of: &access, seq: seq)
         try moveStream(of: access.channelId, to: access.counters)
-        return ChannelMove(seq: seq, tellsMembers: tellsMembers, endsDistinctness: endsDistinctness)
+        return ChannelMove(seq: seq, notifiesMembers: notifiesMembers, endsDistinctness: endsDistinctness)
     }
 
     private mutating func tellMembers(
@@ -231,9 +231,9 @@ extension Context {
     ) throws {
         guard let move else { return }
         try tell(
-            move.tellsMembers ? kind : .channelUpdated, in: access, seq: move.seq,
+            move.notifiesMembers ? kind : .channelUpdated, in: access, seq: move.seq,
             Rows(
                 channel: move.endsDistinctness ? try channel(access.channelId) : nil,
-                counters: move.endsDistinctness ? nil : access.counters, move.tellsMembers ? invitations : nil))
+                counters: move.endsDistinctness ? nil : access.counters, move.notifiesMembers ? invitations : nil))
     }
 }

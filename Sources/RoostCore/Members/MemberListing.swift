@@ -114,7 +114,7 @@ struct MemberListing {
             let (mutedUntil, bannedUntil) = (row.optionalTimestamp(), row.optionalTimestamp())
             let lastActiveAt = row.optionalTimestamp()
             return MemberEntry(
-                member: member, user: try User(readingIfThere: &row), isOnline: isOnline,
+                member: member, user: try User(readingIfPresent: &row), isOnline: isOnline,
                 lastActiveAt: isOnline ? nil : lastActiveAt,
                 mutedUntil: mutedUntil.flatMap { showsMuted && $0 > now ? $0 : nil },
                 bannedUntil: bannedUntil.flatMap { showsBanned && $0 > now ? $0 : nil })

@@ -57,7 +57,7 @@ extension Membership {
     /// A deleted channel has no members, although none of their rows is written.
     init(reading row: inout RowReader) throws {
         let (channel, seq, isDeleted) = (row.identifier(ChannelID.self), row.int64(), row.bool())
-        guard let membership = try Membership(of: channel, at: seq, readingIfThere: &row) else {
+        guard let membership = try Membership(of: channel, at: seq, readingIfPresent: &row) else {
             throw DamagedDatabase(what: "a membership without a role")
         }
         self = membership
@@ -67,7 +67,7 @@ extension Membership {
     /// The stored row; nil if a statement found none.
     ///
     /// - Parameter seq: The newest seq of the channel.
-    init?(of channel: ChannelID, at seq: Seq, readingIfThere row: inout RowReader) throws {
+    init?(of channel: ChannelID, at seq: Seq, readingIfPresent row: inout RowReader) throws {
         if row.isNull { return nil }
         try self.init(reading: &row, channelId: channel, channelSeq: seq)
     }
@@ -220,7 +220,7 @@ extension Context {
             RETURNING \(ChannelAccess.StoredMember.writtenColumns)
             """
         ) { row in
-            try ChannelAccess.StoredMember(of: channel, at: counters.seq, readingIfThere: &row)
+            try ChannelAccess.StoredMember(of: channel, at: counters.seq, readingIfPresent: &row)
         }
         guard let stored = written ?? nil else { throw ImpossibleState("A new member of \(channel) has no row there.") }
         return ChannelAccess.OwnMember(stored, as: definition)

@@ -11,7 +11,7 @@ extension Resume: Handled {
         var hasMore = user.hasMore
         let rowsMax = self.channels.isEmpty ? Limits.resumeRows.first : Limits.resumeRows.max
         var capabilityCache = Permissions.CapabilityCache(of: context.caller.role, now: context.now)
-        for channel in try movedOn(in: context.transaction, of: context.caller.user) {
+        for channel in try staleChannels(in: context.transaction, of: context.caller.user) {
             guard rowCount < rowsMax else {
                 hasMore = true
                 break
@@ -58,7 +58,7 @@ extension Resume: Handled {
     }
 
     /// Returns the requested ones of the caller's channels whose newest change the client doesn't have, the most recently active first.
-    private func movedOn(in transaction: any Transaction, of user: UserID) throws -> some Sequence<ChannelID> {
+    private func staleChannels(in transaction: any Transaction, of user: UserID) throws -> some Sequence<ChannelID> {
         func heads(_ sql: SQL) throws -> [(id: String, seq: Seq, lastActivity: Int64)] {
             try transaction.rows(sql) { (id: $0.string(), seq: $0.int64(), lastActivity: $0.int64()) }
         }

@@ -38,10 +38,10 @@ extension Context {
             others += rest
         }
         // A loop over the rows themselves would copy each, and so would a function that takes one.
-        let areNoted: Void? = rows.withContiguousStorageIfAvailable { rows in
+        let wasContiguous: Void? = rows.withContiguousStorageIfAvailable { rows in
             for index in rows.indices { note(rows[index].firstNamedUser, rows[index].otherNamedUsers) }
         }
-        if areNoted == nil { for row in rows { note(row.firstNamedUser, row.otherNamedUsers) } }
+        if wasContiguous == nil { for row in rows { note(row.firstNamedUser, row.otherNamedUsers) } }
         for id in others where ids.count < Limits.usersPerChanges { ids.insert(id) }
         return try summaries(of: ids)
     }

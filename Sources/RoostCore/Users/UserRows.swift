@@ -57,7 +57,7 @@ extension User: BoundRow {
 
 extension User {
     /// Reads ``columns``; nil if they are NULL because there is no such user.
-    init?(readingIfThere row: inout RowReader) throws {
+    init?(readingIfPresent row: inout RowReader) throws {
         if row.isNull { return nil }
         try self.init(reading: &row)
     }

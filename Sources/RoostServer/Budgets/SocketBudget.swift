@@ -56,7 +56,7 @@ struct SocketBudget {
     var mayDecode: Bool { underWayBytes < limits.underWayBytesMax && !isUnread }
 
     /// Whether this client's queued events exceed the limit.
-    var isOverEvents: Bool { unwrittenEventBytes > limits.unwrittenBytesMax }
+    var exceedsEventLimit: Bool { unwrittenEventBytes > limits.unwrittenBytesMax }
 
     /// Whether a call of that number is under way: the replies of two calls with one number couldn't be distinguished.
     func isUnderWay(_ call: Int64) -> Bool { numbers.contains(call) }

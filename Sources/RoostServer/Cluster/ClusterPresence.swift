@@ -19,7 +19,7 @@ final class ClusterPresence: Presence, Sendable {
     /// How long a watcher's answer waits for the other nodes.
     static let gatherTimeoutStandard: Duration = .milliseconds(250)
     /// Changes within this time are sent together.
-    private static let tellMilliseconds: Int64 = 100
+    private static let sendIntervalMilliseconds: Int64 = 100
     /// The most channels that are asked about without being watched here, because lists name them. Callers can name any ids: beyond this
     /// limit, answers have what is already known.
     static let askedMax = 20_000
@@ -395,7 +395,7 @@ final class ClusterPresence: Presence, Sendable {
                 isHeartbeatDue = true
                 messages += renewals(&state, at: now)
             }
-            if now - state.lastTold >= Self.tellMilliseconds, !state.changed.isEmpty {
+            if now - state.lastTold >= Self.sendIntervalMilliseconds, !state.changed.isEmpty {
                 state.lastTold = now
                 toTell = state.changed.compactMap { channel in
                     state.interested[channel].map { (channel, $0.filter { $0.value > now }.map(\.key)) }

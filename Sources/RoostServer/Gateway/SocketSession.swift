@@ -321,7 +321,7 @@ struct SocketSession {
 
     /// Whether a flush mustn't wait for more: a larger write gains nothing, or more is queued than allowed, which is too much only if the
     /// kernel doesn't take it.
-    var mustFlush: Bool { unflushed.map { $0.sizeBytes >= Self.unflushedBytesMax } ?? false || budget.isOverEvents }
+    var mustFlush: Bool { unflushed.map { $0.sizeBytes >= Self.unflushedBytesMax } ?? false || budget.exceedsEventLimit }
 
     /// Takes the bytes to write and flush; nil if there are none. ``flushed(_:)`` follows.
     mutating func takeUnflushed() -> UnflushedBytes? { unflushed.take() }
@@ -329,7 +329,7 @@ struct SocketSession {
     /// Continues with held-back input after a flush: only then is it known whether the client reads the earlier answers.
     mutating func flushed(_ pressure: @autoclosure () -> Pressure) -> [Action] {
         if isClosing { return [] }
-        if budget.isOverEvents || isBehind {
+        if budget.exceedsEventLimit || isBehind {
             close(CloseCode.resume, "read faster, then resume")
         } else if reader.waitingBytes > 0 || isReadingPaused {
             decode(pressure())
@@ -346,7 +346,7 @@ struct SocketSession {
         if isClosing { return [] }
         publish()
         // A client that has missed an event is closed, even if there is room again by then.
-        isBehind = isBehind || budget.isOverEvents || (budget.isUnread && pressure().isServerFull)
+        isBehind = isBehind || budget.exceedsEventLimit || (budget.isUnread && pressure().isServerFull)
         return takeActions()
     }
 

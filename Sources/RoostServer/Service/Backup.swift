@@ -139,13 +139,13 @@ public struct Backup: Codable, Sendable {
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
             try Durable.write(encoder.encode(backup), to: partial.appending(path: manifestName))
-            try Durable.syncIfThere(partial.appending(path: databaseName))
-            try Durable.syncIfThere(partial)
+            try Durable.syncIfExists(partial.appending(path: databaseName))
+            try Durable.syncIfExists(partial)
             // Of two backups made to one directory at the same time, one fails here: `rename` doesn't replace a directory with files in it.
             guard rename(partial.path, directory.path) == 0 else {
                 throw Unusable("\(directory.path) can't be created: \(String(cString: strerror(errno))).")
             }
-            try Durable.syncIfThere(above)
+            try Durable.syncIfExists(above)
             try missing.syncNames()
             return backup
         } catch {

@@ -71,7 +71,7 @@ enum Durable {
         CocoaError(.fileWriteUnknown, userInfo: [NSUnderlyingErrorKey: POSIXError(POSIXError.Code(rawValue: code) ?? .EIO)])
     }
 
-    static func syncIfThere(_ url: URL) throws {
+    static func syncIfExists(_ url: URL) throws {
         let descriptor = open(url.path, O_RDONLY | O_CLOEXEC)
         if descriptor < 0, errno == ENOENT { return }
         defer { close(descriptor) }

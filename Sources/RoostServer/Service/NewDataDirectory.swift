@@ -97,9 +97,9 @@ struct NewDataDirectory {
 
     /// Flushes the directory to disk, with the names of everything that was made, and unlocks it.
     func complete() throws {
-        try Durable.syncIfThere(url)
+        try Durable.syncIfExists(url)
         for path in directories.reversed() {
-            try Durable.syncIfThere(URL(filePath: path, directoryHint: .isDirectory).deletingLastPathComponent())
+            try Durable.syncIfExists(URL(filePath: path, directoryHint: .isDirectory).deletingLastPathComponent())
         }
         lock.release()
     }

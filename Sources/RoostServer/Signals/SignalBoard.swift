@@ -73,7 +73,7 @@ struct SignalBoard {
         var toldAt: Int64 = .min / 2
     }
 
-    private struct Customs {
+    private struct CustomSignals {
         struct Key: Hashable {
             let sender: UserID
             let type: String
@@ -97,7 +97,7 @@ struct SignalBoard {
     private var watching: [ChannelID: ComingAndGoing] = [:]
     private var online: [ChannelID: ComingAndGoing] = [:]
     private var reading: [ChannelID: Reading] = [:]
-    private var customs: [ChannelID: Customs] = [:]
+    private var customSignals: [ChannelID: CustomSignals] = [:]
     /// The channels ordered by their first change.
     private var profiles = ArrivalOrder<ChannelID, Profiles>()
     /// Users whose name or picture has changed, each with the earliest time to search for their audience.
@@ -109,7 +109,7 @@ struct SignalBoard {
 
     /// Whether no signal is pending.
     var isEmpty: Bool {
-        typing.isEmpty && watching.isEmpty && online.isEmpty && reading.isEmpty && customs.isEmpty && profiles.isEmpty
+        typing.isEmpty && watching.isEmpty && online.isEmpty && reading.isEmpty && customSignals.isEmpty && profiles.isEmpty
             && changedProfiles.isEmpty && toldProfiles.isEmpty
     }
 
@@ -164,14 +164,14 @@ struct SignalBoard {
     /// An app's own signal in a channel with many watchers. It is dropped if the channel's queue is full.
     mutating func sends(_ signal: Signal) {
         guard let sender = signal.sender, let custom = signal.custom else { return }
-        let key = Customs.Key(sender: sender, type: custom.type)
-        if let waiting = customs[signal.channel]?.signals, waiting[key] == nil, waiting.count >= settings.customMax { return }
-        customs[signal.channel, default: Customs()].signals[key] = signal
+        let key = CustomSignals.Key(sender: sender, type: custom.type)
+        if let waiting = customSignals[signal.channel]?.signals, waiting[key] == nil, waiting.count >= settings.customMax { return }
+        customSignals[signal.channel, default: CustomSignals()].signals[key] = signal
     }
 
     /// Whether earlier custom signals of the same sender in the same channel are queued.
     func isBehindOthers(_ signal: Signal) -> Bool {
-        guard let waiting = customs[signal.channel]?.signals else { return false }
+        guard let waiting = customSignals[signal.channel]?.signals else { return false }
         return waiting.elements().contains { $0.sender == signal.sender }
     }
 
@@ -246,7 +246,7 @@ struct SignalBoard {
         var signals: [Signal] = []
         for channel in Array(typing.keys) { tellTyping(in: channel, at: now, &signals) }
         for channel in Array(reading.keys) { tellReading(in: channel, at: now, &signals) }
-        for channel in Array(customs.keys) { tellCustoms(in: channel, at: now, &signals) }
+        for channel in Array(customSignals.keys) { tellCustoms(in: channel, at: now, &signals) }
         tellProfiles(at: now, &signals)
         for channel in Array(watching.keys) {
             watching[channel] = tell(watching[channel], in: channel, at: now, presence, presence.isWatching) {
@@ -292,14 +292,14 @@ struct SignalBoard {
     }
 
     private mutating func tellCustoms(in channel: ChannelID, at now: Int64, _ signals: inout [Signal]) {
-        guard var state = customs[channel], now - state.toldAt >= settings.pause else { return }
-        guard !state.signals.isEmpty else { return customs[channel] = nil }
+        guard var state = customSignals[channel], now - state.toldAt >= settings.pause else { return }
+        guard !state.signals.isEmpty else { return customSignals[channel] = nil }
         for key in state.signals.elements(limit: settings.customAtOnce) {
             if let signal = state.signals[key] { signals.append(signal) }
             state.signals[key] = nil
         }
         state.toldAt = now
-        customs[channel] = state
+        customSignals[channel] = state
     }
 
     private mutating func tellProfiles(at now: Int64, _ signals: inout [Signal]) {

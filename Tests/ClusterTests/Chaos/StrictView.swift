@@ -99,7 +99,7 @@ struct StrictView: Sendable {
                 left[id] = membership.channelSeq
             } else if let held = channels[id], held.position >= membership.joinedSeq {
                 let own = held.messages.values.filter { $0.sender == user && $0.seq <= held.position }
-                channels[id]?.membership = Unread.bringUp(membership, as: user, with: own)
+                channels[id]?.membership = Unread.advancing(membership, as: user, with: own)
             } else if let channel = rows.channel {
                 let seq = channel.counters.seq
                 let start = channel.counters.messageCount == 0 ? 0 : seq + 1

@@ -91,7 +91,7 @@ struct QueryOracle {
         let seen = try seen[[user.rawValue, role.rawValue]] ?? look(as: user, role: role)
         self.seen[[user.rawValue, role.rawValue]] = seen
         return seen.filter { wants($0, query, user) }.sorted { one, other in
-            query.effectiveOrder == query.effectiveSort.usualOrder
+            query.effectiveOrder == query.effectiveSort.defaultOrder
                 ? precedes(one, other, query.effectiveSort) : precedes(other, one, query.effectiveSort)
         }.map(\.view.channel.channelId)
     }

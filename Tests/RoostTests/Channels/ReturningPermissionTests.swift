@@ -15,18 +15,18 @@ struct ReturningPermissionTests {
         "AM-07 AM-48 The server is asked again at growing intervals, for an hour, until the permission is back; each end starts over"
     )
     func pauses() {
-        var returning = ReturningPermission()
+        var returning = PermissionRecheck()
         var pauses: [Duration] = []
         while let pause = returning.pause(hasReturned: false, since: time(5)) {
-            #expect(returning.isToBeAsked(since: time(5)))
+            #expect(returning.shouldAsk(since: time(5)))
             pauses.append(pause)
         }
         #expect(pauses.prefix(4) == [.seconds(1), .seconds(2), .seconds(4), .seconds(8)])
         #expect(pauses.reduce(.zero, +) == .seconds(4095))
-        #expect([5, 4, 6].map { returning.isToBeAsked(since: time($0)) } == [false, false, true])
+        #expect([5, 4, 6].map { returning.shouldAsk(since: time($0)) } == [false, false, true])
         #expect(returning.pause(hasReturned: false, since: time(6)) == .seconds(1))
         #expect(returning.pause(hasReturned: true, since: time(6)) == nil)
-        #expect([6, 7].map { returning.isToBeAsked(since: time($0)) } == [false, true])
+        #expect([6, 7].map { returning.shouldAsk(since: time($0)) } == [false, true])
     }
 
     @Test("AM-07 AM-48 If this device's clock is ahead, a user may send again once the server allows it")

@@ -45,7 +45,8 @@ struct StoredChannelsTests {
         query.ids = ["c1", "c2", "group:c3", "live:c4"]
         queries.append(query)
         for sort in [ChannelSort.lastMessage, .name, .unreadFirst] {
-            queries.append(ChannelQuery(hidden: .all, sort: sort, order: sort.usualOrder == .ascending ? .descending : .ascending))
+            queries.append(
+                ChannelQuery(hidden: .all, sort: sort, order: sort.defaultOrder == .ascending ? .descending : .ascending))
         }
         return queries
     }()
@@ -356,7 +357,7 @@ extension QueryChannels {
     /// Returns the channels that match the query, according to the documentation of its fields and without the store.
     fileprivate func evaluated(on views: [ChannelView]) -> [ChannelView] {
         let sorted = views.filter(holds).sorted(by: isBefore)
-        return effectiveOrder == effectiveSort.usualOrder ? sorted : sorted.reversed()
+        return effectiveOrder == effectiveSort.defaultOrder ? sorted : sorted.reversed()
     }
 
     private func isBefore(_ left: ChannelView, _ right: ChannelView) -> Bool {

@@ -193,7 +193,7 @@ struct ChannelAnswerTests {
         // As with a hole: the same membership.
         try await store.write([.forget("general")])
         #expect(await answer.hasChannelRestarted())
-        answer.outdate()
+        answer.markOutdated()
         #expect(answer.isOutdated)
         try await answer.ask()
         #expect(await !answer.hasChannelRestarted() && !answer.isOutdated)

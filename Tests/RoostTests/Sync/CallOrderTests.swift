@@ -125,7 +125,7 @@ struct CallOrderTests {
             }.value
         }
         let driver = chat.driver
-        #expect(await cancelled { await driver.toldReadSeq(of: "general") } == 3)
+        #expect(await cancelled { await driver.serverReadSeq(of: "general") } == 3)
         _ = await cancelled { try? await driver.enqueue(sending: SendMessage(channel: "general", clientId: "c1", text: "hi")) }
         // The draft that was sent is removed.
         #expect(try await store.read { try $0.draft(of: "general") } == nil)

@@ -83,7 +83,7 @@ struct ShownUserTests {
         }
         window = try await store.read { [window] database in
             var window = window
-            try window.introduce(["cat"], in: database)
+            try window.refreshUsers(["cat"], in: database)
             return window
         }
         #expect(window.rows[0].item.row === before.0[0].item.row && window.rows[1].item.message == before.0[1].item.message)

@@ -31,7 +31,7 @@ struct TypingTests {
     }
 
     @Test("The server is notified that the user types once a second at most, and that they stopped 7 seconds after the last key")
-    func typist() async throws {
+    func typingReporter() async throws {
         let chat = chat()
         try await chat.connect()
         let channel = chat.channel("general")

@@ -158,7 +158,7 @@ struct WatcherListTests {
             roster.apply(
                 WatcherChange(
                     watcherCount: 500, started: [user], stopped: number > 300 ? [UserID("n\(number - 300)")] : [], isWhole: true))
-            roster.introduce([UserSummary(userId: user, displayName: "N", version: 1)])
+            roster.refreshUsers([UserSummary(userId: user, displayName: "N", version: 1)])
         }
         #expect(roster.summaries.count <= 2 * 301 + 1)
         #expect(roster.sorted.map(\.displayName) == ["Ann"] && roster.latest.allSatisfy { $0.displayName == "N" })

@@ -14,8 +14,8 @@ extension ScreenChat {
         // Messages show it themselves, and marking as read isn't requested by the user.
         let others = [SendMessage.name, MarkRead.name]
         let refused = room.chat.outbox.entries.filter { $0.error != nil && !others.contains($0.operation) }
-        let new = refused.filter { !toldRefusals.contains($0.id) }
-        toldRefusals = Set(refused.map(\.id))
+        let new = refused.filter { !reportedRefusals.contains($0.id) }
+        reportedRefusals = Set(refused.map(\.id))
         return new.map { entry in
             let place = entry.channel.flatMap { $0 == state.channel ? nil : " in #\($0.rawValue.safe())" } ?? ""
             return "\(Self.name(of: entry.operation))\(place) was refused: \(entry.error?.summaryLine ?? "")"

@@ -70,7 +70,7 @@ final class ScreenChat {
     /// Whether the line above the first unread message is on the screen.
     private(set) var showsMarker = false
     /// The refused operations of the outbox already reported to the user.
-    var toldRefusals: Set<Int64> = []
+    var reportedRefusals: Set<Int64> = []
     /// Whether the user knows what to do without a server: there has been one, or the screen has shown the advice.
     private var isAdvised = false
     /// What to do without a server.

@@ -4,7 +4,7 @@ import RoostAPI
 ///
 /// This device's clock may be ahead of the server's, where the time hasn't come yet: the server is asked again at growing intervals. Another rule may
 /// have taken the permission too, so the questions stop after an hour, all pauses included.
-struct ReturningPermission {
+struct PermissionRecheck {
     /// How many times the server is asked after one end.
     static let questionsMax = 13
 
@@ -12,7 +12,7 @@ struct ReturningPermission {
     /// How many times it was asked since that end without the permission being back.
     private var count = 0
 
-    func isToBeAsked(since end: Timestamp) -> Bool { end > self.end || end == self.end && count < Self.questionsMax }
+    func shouldAsk(since end: Timestamp) -> Bool { end > self.end || end == self.end && count < Self.questionsMax }
 
     /// Records an answer.
     ///

@@ -1,7 +1,7 @@
 import RoostAPI
 
 /// Consecutive refusals that end by themselves, such as those of a busy server.
-struct PassingRefusals: Hashable, Sendable {
+struct TransientRefusals: Hashable, Sendable {
     private var count = 0
     private var internalErrors = 0
 
