@@ -130,15 +130,15 @@ public final class RoostTestServer: Sendable {
 
     // MARK: Outages
 
-    /// Simulates an outage: connections end, and nothing listens at ``url`` until ``comeBack()``. Calling it again does nothing.
+    /// Simulates an outage: connections end, and nothing listens at ``url`` until ``endOutage()``. Calling it again does nothing.
     ///
     /// - Throws: Errors of the file system.
-    public func goAway() async throws { try await runs.stop() }
+    public func startOutage() async throws { try await runs.stop() }
 
     /// Starts the server again, at the same address and with the same data. Does nothing while it runs.
     ///
     /// - Throws: Errors of the file system and the network, also if the port has been taken meanwhile.
-    public func comeBack() async throws {
+    public func endOutage() async throws {
         let (directory, settings, time, logger, port) = (directory, settings, time, logger, url.port ?? 0)
         try await runs.start { try await Run(in: directory, port: port, settings, time: time, logger: logger) }
     }

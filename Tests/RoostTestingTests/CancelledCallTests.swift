@@ -107,10 +107,10 @@ struct CancelledCallTests {
     func away() async throws {
         let server = try await CancelledCalls.server()
         let calls = try await CancelledCalls(server)
-        try await server.goAway()
+        try await server.startOutage()
         for await status in calls.ann.connection.updates where status != .online { break }
         for call in calls.all { try await cancelEverywhere(call, isAway: true) }
-        try await server.comeBack()
+        try await server.endOutage()
         try await calls.ann.connect(timeout: .seconds(60))
         try await calls.checkNothingIsLost()
         try await calls.end()

@@ -119,14 +119,14 @@ private final class Devices: OperationPerformer {
     func restart(_ server: RoostTestServer, _ run: inout MessageRun) async throws {
         let connected = phones.filter(\.isConnected)
         let chats = steady.values + connected.map(\.chat)
-        try await server.goAway()
+        try await server.startOutage()
         for chat in chats {
             for await status in chat.connection.updates where status != .online { break }
         }
         // If two phones acted in one channel, it couldn't be known which request the server accepted first.
         let acting = connected.isEmpty ? nil : run.random.pick(connected)
         _ = try await acting?.actOffline(&run)
-        try await server.comeBack()
+        try await server.endOutage()
         for chat in chats {
             for await status in chat.connection.updates where status == .online { break }
         }

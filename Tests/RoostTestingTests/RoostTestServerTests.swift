@@ -38,14 +38,14 @@ struct RoostTestServerTests {
         let room = try await ann.createChannel("room")
         let list = room.messages()
         try await room.sendConfirmed("before")
-        try await server.goAway()
-        try await server.goAway()
+        try await server.startOutage()
+        try await server.startOutage()
         for await status in ann.connection.updates where status != .online { break }
         try await room.send("after")
         let waiting = await wait(for: list) { $0.count == 2 }
         #expect(waiting.map(\.state) == [.sent, .pending])
-        try await server.comeBack()
-        try await server.comeBack()
+        try await server.endOutage()
+        try await server.endOutage()
         let sent = await wait(for: list) { $0.allSatisfy { $0.state == .sent } }
         #expect(sent.map(\.text) == ["before", "after"])
         await ann.disconnect()
@@ -108,8 +108,8 @@ struct RoostTestServerTests {
         for await view in bobsRoom.updates where view?.channel.isMuted == false { break }
         let sent = await wait(for: list) { $0.last?.state == .sent }
         #expect(sent.first.map { $0.createdAt.milliseconds - before.milliseconds >= 3_600_000 } == true)
-        try await server.goAway()
-        try await server.comeBack()
+        try await server.startOutage()
+        try await server.endOutage()
         #expect(try await server.call(GetChannel(channel: "room"), as: "bob").lastMessage?.text == "at last")
         #expect(server.now.milliseconds - before.milliseconds >= 3_601_000)
         for chat in [ann, bob] { await chat.disconnect() }

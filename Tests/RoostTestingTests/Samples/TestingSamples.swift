@@ -35,11 +35,11 @@ struct TestingSamples {
         let screen = ChatScreenModel("general", of: ann)
         for await view in screen.channel.updates where view != nil { break }
 
-        try await server.goAway()
+        try await server.startOutage()
         screen.draft = "later"
         await screen.send()
         for await update in screen.messages.updates where update.items.last?.state == .pending { break }
-        try await server.comeBack()
+        try await server.endOutage()
         for await update in screen.messages.updates where update.items.last?.state == .sent { break }
 
         await ann.disconnect()
