@@ -189,16 +189,16 @@ import Testing
     @Test("a thousand refusals at once make a few lines, which say how many were left out")
     func paced() {
         let now = Mutex<UInt64>(5_000_000_000)
-        let pace = LogPace(now: { now.withLock { $0 } })
-        func turns(_ kind: String, _ count: Int) -> [LogPace.Turn] { (0..<count).compactMap { _ in pace.turn(kind) } }
-        #expect(turns("one", 1000).map(\.leftOutCount) == [0])
+        let pace = LogThrottle(now: { now.withLock { $0 } })
+        func turns(_ kind: String, _ count: Int) -> [LogThrottle.Turn] { (0..<count).compactMap { _ in pace.turn(kind) } }
+        #expect(turns("one", 1000).map(\.suppressedCount) == [0])
         #expect(turns("two", 10).map(\.suffix) == [""])
         now.withLock { $0 += 1_000_000_000 }
         #expect(turns("one", 3).map(\.suffix) == [" (and 999 like it)"])
         now.withLock { $0 += 1_000_000_000 }
-        #expect(turns("one", 1).map(\.leftOutCount) == [2])
+        #expect(turns("one", 1).map(\.suppressedCount) == [2])
         // Names can't fill the memory: beyond a number of kinds the others share one pace.
-        let others = (0..<10 * LogPace.kindsMax).flatMap { turns("kind \($0)", 1) }
-        #expect(others.count <= LogPace.kindsMax + 1)
+        let others = (0..<10 * LogThrottle.kindsMax).flatMap { turns("kind \($0)", 1) }
+        #expect(others.count <= LogThrottle.kindsMax + 1)
     }
 }

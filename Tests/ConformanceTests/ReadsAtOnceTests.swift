@@ -55,10 +55,10 @@ struct ReadsAtOnceTests {
         let database = try #require(try files.open() as? SQLiteDatabase)
         let world = try await World(database)
         let answers = world.answers
-        func submit() throws -> WayOfRead { try world.engine.submit(read: Self.job { answers.add($0) }, atOnce: true) }
+        func submit() throws -> ReadDispatch { try world.engine.submit(read: Self.job { answers.add($0) }, atOnce: true) }
         let first = try submit()
-        #expect(first == (database.readsAtOnce ? .ranAtOnce : .queued))
-        if first == .ranAtOnce { #expect(answers.list == ["7"]) }
+        #expect(first == (database.readsAtOnce ? .ranInline : .queued))
+        if first == .ranInline { #expect(answers.list == ["7"]) }
         try await eventually("the first answer") { answers.list.count == 1 }
 
         // Both threads are held up, and another read is queued.

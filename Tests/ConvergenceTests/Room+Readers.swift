@@ -51,7 +51,7 @@ extension Room {
         guard seats.contains(where: { $0.readers != nil }) else { return }
         var board = SignalBoard()
         for case .read(let position, let channel) in notices { board.reads(position, in: channel) }
-        let due = board.takeDue(at: 0, presence: NobodyPresent())
+        let due = board.takeDue(at: 0, presence: EmptyPresence())
         if !due.isEmpty {
             send(
                 try world.database.read { transaction in

@@ -21,7 +21,7 @@ public final class CoreWorld {
     /// The initial time.
     public static let start = Timestamp(milliseconds: 1_772_368_205_250)
     public var ids = IDGenerator()
-    public var presence: any Presence = NobodyPresent()
+    public var presence: any Presence = EmptyPresence()
     /// The operator's options.
     public var options = AppOptions()
     /// Whether operations request pushes.

@@ -26,29 +26,29 @@ struct CacheUpkeep: Sendable {
     private static let intervalBytesMin = 64 << 10
 
     let sizeBytesMax: Int
-    private var bytesUntilLook: Int
+    private var bytesUntilCheck: Int
     /// The deletion in progress; nil if there is none.
     var trimming: Trimming?
 
     init(sizeBytesMax: Int) {
         self.sizeBytesMax = sizeBytesMax
-        bytesUntilLook = Self.interval(sizeBytesMax)
+        bytesUntilCheck = Self.interval(sizeBytesMax)
     }
 
     private static func interval(_ sizeBytesMax: Int) -> Int { max(sizeBytesMax / 16, intervalBytesMin) }
 
-    mutating func received(_ bytes: Int) { bytesUntilLook = bytesUntilLook.subtractingWithSaturation(bytes) }
+    mutating func received(_ bytes: Int) { bytesUntilCheck = bytesUntilCheck.subtractingWithSaturation(bytes) }
 
     /// Whether there is something to do.
     ///
     /// - Parameter isCalm: Whether nothing else is queued. Otherwise a check is put off until as much again has been received.
     func isDue(isCalm: Bool) -> Bool {
-        trimming != nil || bytesUntilLook <= (isCalm ? 0 : -Self.interval(sizeBytesMax))
+        trimming != nil || bytesUntilCheck <= (isCalm ? 0 : -Self.interval(sizeBytesMax))
     }
 
     /// Records the result of a check: the bytes in use and, if these are too many, the channels in the order in which they lose messages.
     mutating func looked(usedBytes: Int, _ channels: [ChannelID], shown: Set<ChannelID>) {
-        bytesUntilLook = Self.interval(sizeBytesMax)
+        bytesUntilCheck = Self.interval(sizeBytesMax)
         guard usedBytes > sizeBytesMax else { return }
         let order = channels.filter { !shown.contains($0) } + channels.filter(shown.contains)
         trimming = Trimming(excess: usedBytes - sizeBytesMax / 8 * 7, channels: order.reversed())
@@ -57,7 +57,7 @@ struct CacheUpkeep: Sendable {
     /// Ends a deletion. If the cache is still too large, nothing else may be deleted: it is checked less often from then on.
     mutating func ended(usedBytes: Int) {
         trimming = nil
-        bytesUntilLook = Self.interval(sizeBytesMax) * (usedBytes > sizeBytesMax ? 8 : 1)
+        bytesUntilCheck = Self.interval(sizeBytesMax) * (usedBytes > sizeBytesMax ? 8 : 1)
     }
 
     /// Whether a cache's file has to be packed after messages have been deleted.

@@ -124,7 +124,7 @@ enum OutboxOperation: Hashable, Sendable {
     var takesKey: Bool { if case .send = self { false } else { true } }
 
     /// Whether an app requests it so often that its keys would use up those the server keeps for a user (``KeyAllowance``).
-    var comesOften: Bool {
+    var isFrequent: Bool {
         switch self {
         case .read, .draft: true
         default: false

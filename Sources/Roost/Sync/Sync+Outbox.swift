@@ -194,7 +194,7 @@ extension Sync {
     /// at first, and repeated with it.
     mutating func noteSending(_ item: inout OutboxItem) {
         item.firstSentAt = serverTime
-        guard item.operation.comesOften, !keyAllowance.take(at: serverTime) else { return }
+        guard item.operation.isFrequent, !keyAllowance.take(at: serverTime) else { return }
         queues[item.channel, default: OutboxQueue()].withoutKey = item.id
     }
 
@@ -279,7 +279,7 @@ extension Sync {
         let channel = item.channel
         let isFull = error.code == .limitExceeded && error.field == IdempotencyKey.member
         // The app isn't asked what to do with a mark or a draft of a week ago.
-        let isForgotten = error.code == .keyExpired && item.operation.comesOften
+        let isForgotten = error.code == .keyExpired && item.operation.isFrequent
         if isFull || isForgotten, item.key != nil, queues[channel]?.withoutKey != item.id {
             // The server keeps no more keys for this user, or no longer keeps this one, and has done nothing now. Carrying out the user's request
             // matters more than the risk that a lost answer has it done twice.

@@ -114,7 +114,7 @@ extension LiveChannel {
 /// Reports the user's typing in one channel.
 @MainActor
 final class TypingReporter {
-    private var toldAt: Timestamp?
+    private var lastSentAt: Timestamp?
     private var pause: ObservationToken?
     /// Set while the others are notified that the user is typing. Its release reports the end, also when this object is released.
     private var told: ObservationToken?
@@ -133,8 +133,8 @@ final class TypingReporter {
                 self?.stops()
             })
         let now = environment.now()
-        if let toldAt, now >= toldAt, now.milliseconds - toldAt.milliseconds < Self.interval { return }
-        toldAt = now
+        if let lastSentAt, now >= lastSentAt, now.milliseconds - lastSentAt.milliseconds < Self.interval { return }
+        lastSentAt = now
         Task { _ = try? await driver.call(StartTyping(channel: id)) }
         // On the main actor like the start: the calls keep their order.
         if told == nil {
@@ -144,6 +144,6 @@ final class TypingReporter {
 
     /// Does nothing if no typing was reported.
     func stops() {
-        (pause, toldAt, told) = (nil, nil, nil)
+        (pause, lastSentAt, told) = (nil, nil, nil)
     }
 }

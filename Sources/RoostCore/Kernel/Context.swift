@@ -101,7 +101,7 @@ public protocol Presence {
 }
 
 /// No connections: for rules that run without a server.
-public struct NobodyPresent: Presence {
+public struct EmptyPresence: Presence {
     // derived: init
     /// Creates a value, which has no fields.
     public init() {}
@@ -149,7 +149,7 @@ public struct Context {
 
     /// - Parameter scope: The streams that may be moved; none by default, as for reads.
     public init(
-        transaction: any Transaction, caller: Caller, now: Timestamp, ids: IDGenerator, presence: any Presence = NobodyPresent(),
+        transaction: any Transaction, caller: Caller, now: Timestamp, ids: IDGenerator, presence: any Presence = EmptyPresence(),
         options: AppOptions = AppOptions(), scope: Scope = Scope()
     ) {
         self.init(
@@ -158,7 +158,7 @@ public struct Context {
     }
 
     package init(
-        transaction: any Transaction, caller: Caller, now: Timestamp, ids: IDGenerator, presence: any Presence = NobodyPresent(),
+        transaction: any Transaction, caller: Caller, now: Timestamp, ids: IDGenerator, presence: any Presence = EmptyPresence(),
         options: AppOptions = AppOptions(), rowKinds: StoredRowKinds, scope: Scope = Scope()
     ) {
         self.rowKinds = rowKinds

@@ -16,7 +16,7 @@ public protocol Handled: Operation {
     var channelQuestion: QueryChannels? { get }
 
     /// Whether it only sends something momentary, such as typing. These operations run one after another, so a stop can't overtake its start.
-    static var isTold: Bool { get }
+    static var isSignal: Bool { get }
 
     /// Whether it may wait a few milliseconds in a busy lane's queue, to share a commit with other operations.
     static var toleratesDelay: Bool { get }
@@ -47,7 +47,7 @@ extension Handled {
     public var channelQuestion: QueryChannels? { nil }
     public var isBrief: Bool { false }
     public var watchCountMax: Int { 0 }
-    public static var isTold: Bool { false }
+    public static var isSignal: Bool { false }
     public static var toleratesDelay: Bool { false }
     public static var userRate: UserRate? { nil }
     public var rate: UserRate? { Self.userRate }

@@ -146,7 +146,7 @@ extension Context {
             let known = isOrdinary ? byRole[own.row.role] : nil
             let capabilities = known ?? capabilities(of: newcomer.user, in: updated)
             if isOrdinary { byRole[own.row.role] = capabilities }
-            let shared = access.showsAllTheSame && capabilities.contains(.historyRead) ? firstRows[own.row.historyFloor] : nil
+            let shared = access.isSameForAllViewers && capabilities.contains(.historyRead) ? firstRows[own.row.historyFloor] : nil
             var rows = try shared ?? arrivingRows(in: updated, for: newcomer.user, capabilities)
             if capabilities.contains(.historyRead) { firstRows[own.row.historyFloor] = rows }
             rows.channel = whole

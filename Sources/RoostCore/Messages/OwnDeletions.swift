@@ -90,7 +90,7 @@ extension ChannelAccess {
 
     /// Whether its first rows are the same for all users who see as far back: no user has deleted a message for themselves, and
     /// no mention depends on the viewer.
-    var showsAllTheSame: Bool { !rowKinds.mayContain(OwnDeletion.self) && !rowKinds.mayContain(ChannelMention.self) }
+    var isSameForAllViewers: Bool { !rowKinds.mayContain(OwnDeletion.self) && !rowKinds.mayContain(ChannelMention.self) }
 }
 
 extension Transaction {

@@ -1,7 +1,7 @@
 public import RoostAPI
 
 extension StartTyping: Handled {
-    public static var isTold: Bool { true }
+    public static var isSignal: Bool { true }
     public static var userRate: UserRate? { .ofSignals }
 
     public func handle(in context: inout Context) throws -> Done {
@@ -17,7 +17,7 @@ extension StartTyping: Handled {
 }
 
 extension StopTyping: Handled {
-    public static var isTold: Bool { true }
+    public static var isSignal: Bool { true }
     public static var userRate: UserRate? { .ofSignals }
 
     public func handle(in context: inout Context) throws -> Done {
@@ -30,7 +30,7 @@ extension StopTyping: Handled {
 }
 
 extension SendSignal: Handled {
-    public static var isTold: Bool { true }
+    public static var isSignal: Bool { true }
     public static var userRate: UserRate? { .ofSignals }
 
     public func handle(in context: inout Context) throws -> Done {

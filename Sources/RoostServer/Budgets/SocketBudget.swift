@@ -75,13 +75,13 @@ struct SocketBudget {
     @discardableResult
     mutating func begin(call: Int64, asked: Int, _ answer: AnswerWeight) -> Int {
         numbers.insert(call)
-        let isItselfSmall = asked <= limits.smallCallBytes
-        if answer == .small, isItselfSmall {
+        let isSmallRequest = asked <= limits.smallCallBytes
+        if answer == .small, isSmallRequest {
             smallCalls += 1
             return 0
         }
         let weight = answer.weightBytes(asked: asked, after: latest, of: limits)
-        let heldBytes = isItselfSmall ? asked : 0
+        let heldBytes = isSmallRequest ? asked : 0
         largeCalls[call] = (heldBytes, weight, answer)
         largeHeldBytes += heldBytes
         largeWeightBytes += weight

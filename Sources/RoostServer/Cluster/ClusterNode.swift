@@ -21,10 +21,10 @@ final class ClusterNode: Delivery {
         room: .init(count: ClusterNode.inboxCountMax, sizeBytes: ClusterNode.inboxSizeBytesMax, overflow: .recheckAll))
     private let questions = Inbox<Relay.Request>()
     private let threads = Threads()
-    private let unreadable = LogPace()
+    private let unreadable = LogThrottle()
     /// Whether the bus has reported that it is back, and ``settleAfterReconnect()`` hasn't handled that yet.
     private let needsSettling = Mutex(false)
-    private let told = Mutex<TellingNews?>(nil)
+    private let told = Mutex<NoticeHandler?>(nil)
     private let counts = Mutex((relay: Relay.Counts(), feeds: 0, published: Int64(0)))
 
     /// The most packets from the bus that may be queued, and their bytes. Further ones are dropped, and the streams are compared with the database.
@@ -104,12 +104,12 @@ final class ClusterNode: Delivery {
     private func publish(newsIn notices: some Sequence<Notice>) {
         for notice in notices {
             if case .rulesChanged = notice { clusterPresence.sayRulesChanged() }
-            guard let news = NodeNews(notice), let payload = news.payload else { continue }
+            guard let news = NodeSignal(notice), let payload = news.payload else { continue }
             bus.publish(payload, to: .stream(news.stream))
         }
     }
 
-    func onTold(_ take: @escaping @Sendable ([Notice]) -> Void) { told.withLock { $0 = TellingNews(take: take) } }
+    func onRemoteNotices(_ take: @escaping @Sendable ([Notice]) -> Void) { told.withLock { $0 = NoticeHandler(take: take) } }
 
     /// A user who watches a channel on two nodes starts with the first and stops with the last.
     func onWatching(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void) {
@@ -133,7 +133,7 @@ final class ClusterNode: Delivery {
     }
 
     /// In a structure, since a closure stored directly in a mutex is wrapped again with each use.
-    private struct TellingNews {
+    private struct NoticeHandler {
         var take: @Sendable ([Notice]) -> Void
     }
 
@@ -171,8 +171,8 @@ final class ClusterNode: Delivery {
 
     private func receive(_ event: BusEvent) {
         switch event {
-        case .received(.stream(let stream), let payload) where NodeNews.isIn(payload):
-            guard let news = NodeNews(payload, of: stream) else { return }
+        case .received(.stream(let stream), let payload) where NodeSignal.isIn(payload):
+            guard let news = NodeSignal(payload, of: stream) else { return }
             switch news {
             case .markedUnread: hub.deliver([.change(news.notice)])
             case .typing, .stoppedTyping, .read, .signal, .profileShown: break

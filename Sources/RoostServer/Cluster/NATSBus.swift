@@ -43,7 +43,7 @@ final class NATSBus: Bus {
     private let messagesOut = Atomic<Int64>(0)
     private let messagesIn = Atomic<Int64>(0)
     /// Warnings that could occur for every message are logged once a second.
-    private let warnings = LogPace()
+    private let warnings = LogThrottle()
 
     init(url: String, prefix: String = "roost", logger: Logger) throws {
         address = try NATSAddress(url)
@@ -142,8 +142,8 @@ extension NATSBus {
         start.end()
 
         var batch = NATSWork.Batch()
-        let complaints = LogPace(interval: .seconds(10))
-        let refusals = LogPace(interval: .seconds(10))
+        let complaints = LogThrottle(interval: .seconds(10))
+        let refusals = LogThrottle(interval: .seconds(10))
         while next(&batch) {
             if connection?.isClosed ?? true {
                 connection = nil
@@ -220,7 +220,7 @@ extension NATSBus {
         if failure != NATS_OK { throw BusFailure(message: "NATS: \(failure.text)") }
     }
 
-    private func openConnection(_ refusals: LogPace) -> NATSConnection? {
+    private func openConnection(_ refusals: LogThrottle) -> NATSConnection? {
         do throws(BusFailure) {
             return try NATSConnection(address, for: self)
         } catch {

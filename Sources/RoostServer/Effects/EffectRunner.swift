@@ -25,7 +25,7 @@ final class EffectRunner: Sendable {
     private let settings: EffectSettings
     private let metrics: ServerMetrics
     private let logger: Logger
-    private let pace = LogPace()
+    private let pace = LogThrottle()
     private let threads = Threads()
     private let underWay = Mutex<Set<Place>>([])
     private let lastState = Mutex<EffectsState?>(nil)

@@ -39,7 +39,7 @@ enum BatchAction {
     /// The database failed, and these jobs are refused.
     case lost([Job], any Error, RoostError)
     /// An operation was refused because the budget of the server or of its user has no room for its answer.
-    case hadNoRoom(Job, isUsers: Bool)
+    case exceededMemory(Job, isUsers: Bool)
     /// A rule failed in a way that isn't a refusal.
     case failed(Job, any Error)
     /// The lane has answered everything it could: time for the database's maintenance.
@@ -86,8 +86,8 @@ extension Job {
     }
 
     /// Refuses an operation for lack of room, without running it.
-    fileprivate func refusedForRoom(isUsers: Bool = false, _ perform: (BatchAction) -> Void) -> JobOutcome {
-        perform(.hadNoRoom(self, isUsers: isUsers))
+    fileprivate func refusedForMemory(isUsers: Bool = false, _ perform: (BatchAction) -> Void) -> JobOutcome {
+        perform(.exceededMemory(self, isUsers: isUsers))
         return JobOutcome(result: .failure(isUsers ? .tooManyRequests : .overloadedMemory))
     }
 }
@@ -157,9 +157,9 @@ enum WriteBatch {
                 let outcomes = try batch.map { job in
                     running = job
                     guard settings.memory?.hasRoom(forWriteAfter: answers.sizeBytes) != false else {
-                        return job.refusedForRoom { noted.append($0) }
+                        return job.refusedForMemory { noted.append($0) }
                     }
-                    guard answers.haveRoom(for: job) else { return job.refusedForRoom(isUsers: true) { noted.append($0) } }
+                    guard answers.haveRoom(for: job) else { return job.refusedForMemory(isUsers: true) { noted.append($0) } }
                     let outcome = try job.outcome(ids: &ids, now: now, settings, { noted.append($0) }) { rule in
                         try transaction.attempt { try rule(transaction) }
                     }
@@ -277,10 +277,10 @@ enum ReadBatch {
                 for job in batch {
                     let outcome: JobOutcome
                     if settings.memory?.isFull == true {
-                        outcome = job.refusedForRoom(perform)
+                        outcome = job.refusedForMemory(perform)
                     } else if job.callerMemory?.isFull == true {
                         // Several calls of one socket may be under way that began while there was room.
-                        outcome = job.refusedForRoom(isUsers: true, perform)
+                        outcome = job.refusedForMemory(isUsers: true, perform)
                     } else {
                         outcome = try job.outcome(ids: &ids, now: database.now(), settings, perform) { try $0(transaction) }
                     }
@@ -305,13 +305,13 @@ enum ReadBatch {
 }
 
 /// How a read is run.
-enum WayOfRead {
+enum ReadDispatch {
     /// On a reader thread.
     case queued
     /// On a reader thread after all: the calling thread began it, but would have had to wait.
     case gaveUp
     /// On the calling thread.
-    case ranAtOnce
+    case ranInline
 }
 
 extension ReadBatch {

@@ -7,7 +7,7 @@ extension Engine {
         try await perform(
             type(of: operation).name, for: caller, scope: operation.scope(for: caller),
             presenceQuestion: operation.presenceQuestion, isReadOnly: type(of: operation).isReadOnly,
-            isTold: type(of: operation).isTold, toleratesDelay: type(of: operation).toleratesDelay, userRate: operation.rate,
+            isSignal: type(of: operation).isSignal, toleratesDelay: type(of: operation).toleratesDelay, userRate: operation.rate,
             sentClientId: operation.sentClientId
         ) { context in
             guard let response = try operation.handle(once: key, in: &context) else { return [] }
@@ -19,12 +19,12 @@ extension Engine {
     func perform(
         _ operation: String, for caller: Caller, scope: Scope, presenceQuestion: PresenceQuestion = .none,
         isReadOnly: Bool,
-        isTold: Bool = false, toleratesDelay: Bool = false, userRate: UserRate? = nil, sentClientId: ClientID? = nil,
+        isSignal: Bool = false, toleratesDelay: Bool = false, userRate: UserRate? = nil, sentClientId: ClientID? = nil,
         _ run: @escaping @Sendable (inout Context) throws -> [UInt8]
     ) async throws -> [UInt8] {
         try await withCheckedThrowingContinuation { continuation in
             let job = Job(
-                operation: operation, caller: caller, scope: scope, isTold: isTold, toleratesDelay: toleratesDelay,
+                operation: operation, caller: caller, scope: scope, isSignal: isSignal, toleratesDelay: toleratesDelay,
                 userRate: userRate, sentClientId: sentClientId, presenceQuestion: presenceQuestion, run: run,
                 destination: .waiting { continuation.resume(with: $0) })
             do {

@@ -48,14 +48,14 @@ final class Engine: Sendable {
     private let telling: WorkQueue
     private let alarm: EffectAlarm?
     /// The transient signals, which aren't stored.
-    private let signals: SignalDesk
+    private let signals: SignalScheduler
     /// When users were online.
-    private let activity: ActivityDesk
+    private let activity: ActivityScheduler
     private let stopping = MonotonicSemaphore()
     private let threads = Threads()
     private let metrics: ServerMetrics
     private let security: SecurityLog
-    private let losses = LogPace()
+    private let losses = LogThrottle()
     /// Operations queued because one of the same connection and channel is waiting for presence.
     private let waitingTurns = Mutex<[Job.Turn: [Job]]>([:])
 
@@ -89,7 +89,7 @@ final class Engine: Sendable {
         reads = WorkQueue(sizeMax: configuration.queueSizeMax, batchSizeMax: 16)
         let telling = WorkQueue(sizeMax: configuration.queueSizeMax, batchSizeMax: 16)
         self.telling = telling
-        let signals = SignalDesk(presence: delivering.presence, on: hub.anyLoop) {
+        let signals = SignalScheduler(presence: delivering.presence, on: hub.anyLoop) {
             Self.send($0, through: telling, failed: $1)
         } findViewers: {
             Self.findViewers(of: $0, through: telling, done: $1)
@@ -97,19 +97,19 @@ final class Engine: Sendable {
         self.signals = signals
         delivering.onWatching { signals.watchingChanged(of: $0, in: $1) }
         delivering.onOnline { signals.onlineChanged(of: $0, in: $1) }
-        delivering.onTold { notices in
+        delivering.onRemoteNotices { notices in
             for case .rulesChanged in notices { Self.checkReaders(on: hub, through: lanes) }
             signals.take(notices)
             let told = signals.takeCrowded(notices).now.compactMap { if case .signal(let signal, _) = $0 { signal } else { nil } }
             if !told.isEmpty { Self.send(told, through: telling) }
         }
-        let activity = ActivityDesk(on: hub.anyLoop) { Self.store($0, through: lanes[0], failed: $1) }
+        let activity = ActivityScheduler(on: hub.anyLoop) { Self.store($0, through: lanes[0], failed: $1) }
         self.activity = activity
         delivering.onConnection { activity.connectionsChanged(of: $0, isConnected: $1) }
         for (number, queue) in lanes.enumerated() {
             threads.start("roost-lane-\(number + 1)") { [self] in
-                let setAsideMax = configuration.queueSizeMax / max(1, database.laneCount)
-                run(Lane(number: number, patience: configuration.lockPatience, setAsideMax: setAsideMax), queue)
+                let deferredJobsMax = configuration.queueSizeMax / max(1, database.laneCount)
+                run(Lane(number: number, patience: configuration.lockPatience, deferredJobsMax: deferredJobsMax), queue)
             }
         }
         for number in 1...max(1, database.readerCount) {
@@ -179,15 +179,15 @@ final class Engine: Sendable {
     ///
     /// - Parameter atOnce: Whether the calling thread, an event loop, may run it if that involves no waiting.
     @discardableResult
-    func submit(read job: Job, atOnce: Bool = false) throws(RoostError) -> WayOfRead {
+    func submit(read job: Job, atOnce: Bool = false) throws(RoostError) -> ReadDispatch {
         if let rate = job.userRate { try signals.admit(job.caller.user, job.operation, at: rate) }
         let way = atOnce ? readAtOnce(job) : .queued
-        if way != .ranAtOnce { try submit(toReaders: job) }
+        if way != .ranInline { try submit(toReaders: job) }
         return way
     }
 
     private func submit(toReaders job: Job) throws(RoostError) {
-        if job.isTold { return try append(job, to: telling) }
+        if job.isSignal { return try append(job, to: telling) }
         switch job.presenceQuestion {
         case .none: try append(job, to: reads)
         case .users(let users): try prepareConnected(job, users)
@@ -342,7 +342,7 @@ final class Engine: Sendable {
             refuse(jobs, refusal)
         case .maintain: maintain(lane: lane, isIdle: false)
         case .end(let error): end(error)
-        case .answered, .accessChanged, .hadNoRoom, .failed: perform(action)
+        case .answered, .accessChanged, .exceededMemory, .failed: perform(action)
         }
     }
 
@@ -351,7 +351,7 @@ final class Engine: Sendable {
         switch action {
         // Other nodes have ended a user's access.
         case .accessChanged(let changes): hub.deliver([.change(.accessChanged(changes))])
-        case .hadNoRoom(let job, let isUsers):
+        case .exceededMemory(let job, let isUsers):
             metrics.overloaded(isUsers ? .user : .server)
             security.reached(isUsers ? .memoryOfUser : .memory, user: job.caller.user)
         case .failed(let job, let error):
@@ -447,7 +447,7 @@ final class Engine: Sendable {
     }
 
     /// Runs a brief operation on an event loop, unless others are queued for the reader threads or it would have to wait.
-    private func readAtOnce(_ job: Job) -> WayOfRead {
+    private func readAtOnce(_ job: Job) -> ReadDispatch {
         guard reads.length == 0 else { return .queued }
         let started = DispatchTime.now()
         var hasBegun = false
@@ -456,7 +456,7 @@ final class Engine: Sendable {
         }
         answer(job, outcome)
         metrics.read(1, since: started)
-        return .ranAtOnce
+        return .ranInline
     }
 
     private func answer(_ job: Job, _ outcome: JobOutcome) {

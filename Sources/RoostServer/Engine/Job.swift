@@ -13,7 +13,7 @@ final class Job: Sendable {
     /// The streams that it may move.
     let scope: Scope
     /// Whether it runs in order with the others that send transient signals.
-    let isTold: Bool
+    let isSignal: Bool
     /// Whether it may wait for others to share its commit.
     let toleratesDelay: Bool
     /// The rate limit per caller.
@@ -48,7 +48,7 @@ final class Job: Sendable {
     }
 
     init(
-        operation: String = OperationName.none, caller: Caller, scope: Scope = Scope(), isTold: Bool = false,
+        operation: String = OperationName.none, caller: Caller, scope: Scope = Scope(), isSignal: Bool = false,
         toleratesDelay: Bool = false, userRate: UserRate? = nil, sentClientId: ClientID? = nil,
         presenceQuestion: PresenceQuestion = .none, channelQuestion: QueryChannels? = nil, callerMemory: ByteLedger? = nil,
         isForAllNodes: Bool = false, run: @escaping @Sendable (inout Context) throws -> [UInt8], destination: Destination,
@@ -57,7 +57,7 @@ final class Job: Sendable {
         self.operation = operation
         self.caller = caller
         self.scope = scope
-        self.isTold = isTold
+        self.isSignal = isSignal
         self.toleratesDelay = toleratesDelay
         self.userRate = userRate
         self.sentClientId = sentClientId
@@ -75,7 +75,7 @@ final class Job: Sendable {
         var found = found
         change(&found)
         return Job(
-            operation: operation, caller: caller, scope: scope, isTold: isTold, toleratesDelay: toleratesDelay,
+            operation: operation, caller: caller, scope: scope, isSignal: isSignal, toleratesDelay: toleratesDelay,
             userRate: userRate, sentClientId: sentClientId, presenceQuestion: presenceQuestion,
             channelQuestion: channelQuestion, callerMemory: callerMemory,
             isForAllNodes: isForAllNodes, run: run, destination: destination, found: found)

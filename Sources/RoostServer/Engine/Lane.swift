@@ -10,14 +10,14 @@ struct Lane {
     let number: Int
     /// Nil if it has to be continued from the database, as at the start and after every failure.
     private var ids: IDGenerator?
-    private var aside: SetAside
+    private var aside: DeferredJobs
 
     /// - Parameters:
     ///   - patience: How long an operation waits for a lock before it is refused.
-    ///   - setAsideMax: The most operations that may wait for locks.
-    init(number: Int, patience: Duration, setAsideMax: Int) {
+    ///   - deferredJobsMax: The most operations that may wait for locks.
+    init(number: Int, patience: Duration, deferredJobsMax: Int) {
         self.number = number
-        aside = SetAside(patience: patience, countMax: setAsideMax)
+        aside = DeferredJobs(patience: patience, countMax: deferredJobsMax)
     }
 
     /// Whether operations are set aside for a retry: then ``run(_:in:_:_:)`` is also called without new ones.

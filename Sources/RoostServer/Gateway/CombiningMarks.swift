@@ -19,7 +19,7 @@ struct CombiningMarks {
     mutating func begin() { count = 0 }
 
     /// Throws if a text has more consecutive marks than allowed.
-    static func requireFew(in text: String, field: String) throws(RoostError) {
+    static func requireWithinLimit(in text: String, field: String) throws(RoostError) {
         guard text.utf8.contains(where: { $0 >= firstLeadingByte }) else { return }
         var marks = CombiningMarks()
         for scalar in text.unicodeScalars where !marks.take(scalar.value) { throw tooMany(field) }

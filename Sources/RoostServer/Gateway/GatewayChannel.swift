@@ -28,7 +28,7 @@ struct GatewayChannel: ServerChildChannel, HTTPChannelHandler {
         /// Bytes that may be queued for a client before it counts as not reading.
         var waitingBytesMax = 16 << 10
         /// How long an answer may be left unread while at least half of the server's memory budget is used.
-        var unreadTimeoutUnderPressure = TimeAmount.seconds(1)
+        var readStallTimeoutUnderPressure = TimeAmount.seconds(1)
     }
 
     enum Upgrade: Sendable {

@@ -26,7 +26,7 @@ enum HTTPPipeline {
             idleTimeout: isReserve ? limits.reserveTimeout : limits.idleTimeout, metrics: metrics)
         let operations = channel.pipeline.syncOperations
         if let ticket {
-            try operations.addHandler(UnreadAnswerHandler(ticket: ticket, unreadTimeout: limits.unreadTimeoutUnderPressure))
+            try operations.addHandler(SlowReaderHandler(ticket: ticket, readStallTimeout: limits.readStallTimeoutUnderPressure))
         }
         try operations.addHandler(front)
         let result = try operations.configureUpgradableHTTPServerPipeline(configuration: pipeline)
@@ -48,6 +48,6 @@ enum HTTPPipeline {
         }
         // A standalone connection, as in tests, has neither of these.
         if let handler = try? operations.handler(type: ConnectionHandler.self) { operations.removeHandler(handler, promise: nil) }
-        if let handler = try? operations.handler(type: UnreadAnswerHandler.self) { operations.removeHandler(handler, promise: nil) }
+        if let handler = try? operations.handler(type: SlowReaderHandler.self) { operations.removeHandler(handler, promise: nil) }
     }
 }

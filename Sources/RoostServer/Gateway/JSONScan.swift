@@ -92,7 +92,7 @@ struct JSONScan {
     /// The most keys of an object that are compared one by one.
     private static let comparedKeysMax = 16
     /// The most characters of a key that are shown.
-    private static let toldCharactersMax = 64
+    private static let shownKeyCharactersMax = 64
 
     /// - Throws: `invalid_argument` when the text isn't JSON, `limit_exceeded` when it has more than `Limits.jsonValues` values, or more than
     ///   `Limits.combiningMarks` combining marks in a row.
@@ -294,7 +294,7 @@ struct JSONScan {
         containers.indices.compactMap { index in
             let end = index + 1 < containers.count ? containers[index + 1].firstKey : keys.count
             guard end > containers[index].firstKey else { return nil }
-            return String(text(keys[end - 1]).prefix(Self.toldCharactersMax))
+            return String(text(keys[end - 1]).prefix(Self.shownKeyCharactersMax))
         }
     }
 }

@@ -56,7 +56,7 @@ private final class AcceptPauseHandler: ChannelInboundHandler {
 
     private static let pause = TimeAmount.milliseconds(100)
     private let logger: Logger
-    private let lines = LogPace()
+    private let lines = LogThrottle()
     private let metrics: ServerMetrics
     private var isPaused = false
 

@@ -22,7 +22,7 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
     /// Whether a completely received request is being worked on, and no bytes have been written since.
     private var isWorking = false
     /// The client's progress in reading its answers since the last write.
-    private var unread: UnreadOutput?
+    private var unread: SlowReader?
     private var context: ChannelHandlerContext?
 
     /// How long a client that has its last answer may keep sending.
@@ -98,12 +98,12 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
         if isInterim { return context.write(data, promise: promise) }
         isReceiving = false
         isWorking = false
-        wait(context, UnreadOutput(at: context.eventLoop.now))
+        wait(context, SlowReader(at: context.eventLoop.now))
         context.write(data, promise: promise)
     }
 
     /// Closes the connection once its client has neither read more of its answer nor begun another request for the idle timeout.
-    private func wait(_ context: ChannelHandlerContext, _ unread: UnreadOutput) {
+    private func wait(_ context: ChannelHandlerContext, _ unread: SlowReader) {
         deadline?.cancel()
         self.unread = unread
         let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
@@ -111,7 +111,7 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
         deadline = context.eventLoop.scheduleTask(in: time) { handler.value.look(unread) }
     }
 
-    private func look(_ unread: UnreadOutput) {
+    private func look(_ unread: SlowReader) {
         guard let context else { return }
         if isWorking, !holdsAnswers(context) {
             deadline = nil

@@ -113,7 +113,7 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
         unanswered += 1
         awaitsContinue = head.headers.contains(name: "expect")
         context.fireChannelRead(wrapInboundOut(.head(head)))
-        letContinue(context)
+        sendContinue(context)
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
@@ -174,7 +174,7 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     /// Tells a client to send its body, after the answers to earlier requests.
-    private func letContinue(_ context: ChannelHandlerContext) {
+    private func sendContinue(_ context: ChannelHandlerContext) {
         guard awaitsContinue, unanswered == 1, !isAnswering else { return }
         awaitsContinue = false
         front.isInterim = true
@@ -219,7 +219,7 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
             if isLast, let written {
                 closeOutput(context, after: written.futureResult)
             } else {
-                letContinue(context)
+                sendContinue(context)
                 finish(context)
             }
         }

@@ -26,7 +26,7 @@ enum RequestRules {
     /// Checks that values are cheap to compare (``CombiningMarks``).
     private static func checkMarks(_ head: HTTPRequestHead) throws(Refusal) {
         do throws(RoostError) {
-            for (name, value) in head.headers { try CombiningMarks.requireFew(in: value, field: name) }
+            for (name, value) in head.headers { try CombiningMarks.requireWithinLimit(in: value, field: name) }
         } catch {
             throw Refusal(error)
         }

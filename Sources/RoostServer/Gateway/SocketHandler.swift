@@ -40,7 +40,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     private var registration: DeviceRegistration?
     /// The connection's user; nil before authentication.
     private var user: UserID?
-    private var held: SocketHolding
+    private var held: SocketAccount
     /// Ends the connection if the client keeps sending after the close frame.
     private var lingering: Scheduled<Void>?
 
@@ -56,7 +56,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
         self.headerToken = headerToken
         self.headerDevice = headerDevice
         self.ticket = ticket
-        held = SocketHolding(in: services.connections.memory)
+        held = SocketAccount(in: services.connections.memory)
         session = SocketSession(socket.connection, limits: services.limits, at: .now())
     }
 
@@ -148,7 +148,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     ///
     /// - Returns: False if the socket is already ending.
     func turnAway() -> Bool {
-        guard session.endForRoom(.tooManyChannels) else { return false }
+        guard session.endForLimit(.tooManyChannels) else { return false }
         services.metrics.overloaded(.socket)
         services.security.reached(.channelsOfUser, user: user, address: ticket?.address)
         return true
@@ -290,7 +290,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     private func submit(read job: Job, mayRunHere: Bool) throws(RoostError) {
         let (shard, started) = (services.hub.shard(of: socket), NIODeadline.now())
         let way = try services.engine.submit(read: job, atOnce: mayRunHere && shard.mayRead(at: started))
-        if way != .queued { shard.hasRead(since: started, isDone: way == .ranAtOnce) }
+        if way != .queued { shard.hasRead(since: started, isDone: way == .ranInline) }
     }
 
     /// Moves the read positions of a reading user (AM-45). A user who may not read any longer stops reading.
@@ -396,7 +396,7 @@ extension Job {
         callerMemory: ByteLedger? = nil, found: Found = Found()
     ) {
         self.init(
-            operation: O.name, caller: caller, scope: operation.scope(for: caller), isTold: O.isTold,
+            operation: O.name, caller: caller, scope: operation.scope(for: caller), isSignal: O.isSignal,
             toleratesDelay: O.toleratesDelay, userRate: operation.rate, sentClientId: operation.sentClientId,
             presenceQuestion: operation.presenceQuestion,
             // A call with a key is refused, or was carried out before.

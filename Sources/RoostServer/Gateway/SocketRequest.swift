@@ -13,7 +13,7 @@ enum SocketRequest {
             // A body would be taken for the socket's first frames.
             && !head.headers.contains(name: "transfer-encoding")
             && head.headers[canonicalForm: "content-length"].allSatisfy { $0 == "0" }
-            && !hasHeaderOfOperation(head) && namesDeviceWell(head)
+            && !hasHeaderOfOperation(head) && hasValidDevice(head)
             && head.headers["sec-websocket-version"] == ["13"] && isKey(head.headers["sec-websocket-key"])
     }
 
@@ -21,7 +21,7 @@ enum SocketRequest {
         RequestHeaders.notOfSocket.contains { head.headers.contains(name: $0.name) }
     }
 
-    private static func namesDeviceWell(_ head: HTTPRequestHead) -> Bool {
+    private static func hasValidDevice(_ head: HTTPRequestHead) -> Bool {
         do throws(RoostError) {
             _ = try DeviceHeaders.device(in: head.headers)
             return true

@@ -18,7 +18,7 @@ extension SocketSession {
     /// Stops all events because there is no room for what the connection would receive; ``closeEnded()`` follows.
     ///
     /// - Returns: False if the socket is already ending.
-    mutating func endForRoom(_ error: RoostError) -> Bool {
+    mutating func endForLimit(_ error: RoostError) -> Bool {
         guard accessRefusal == nil, !isClosing else { return false }
         accessRefusal = error
         return true

@@ -34,9 +34,9 @@ extension SocketSession {
         /// Limits on what is held for the socket.
         var budget = SocketBudget.Configuration()
         /// How long a client may leave output unread.
-        var unreadTimeout = TimeAmount.seconds(30)
+        var readStallTimeout = TimeAmount.seconds(30)
         /// The same while at least half of the server's memory budget is used.
-        var unreadTimeoutUnderPressure = TimeAmount.seconds(1)
+        var readStallTimeoutUnderPressure = TimeAmount.seconds(1)
     }
 
     /// The state of the shared budgets at the moment of a call.

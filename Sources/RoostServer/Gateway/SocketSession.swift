@@ -50,7 +50,7 @@ struct SocketSession {
     private let connectedAt: NIODeadline
     private var lastHeardAt: NIODeadline
     private var lastPingAt: NIODeadline
-    private var unread: UnreadOutput?
+    private var unread: SlowReader?
     private var isDraining = false
 
     private var actions: [Action] = []
@@ -99,7 +99,7 @@ struct SocketSession {
         if !isClosing, !mustSend, pressure.isServerFull, mayDecode(pressure),
             reader.waitingBytes > limits.budget.unauthenticatedBytesMax
         {
-            closeForRoom()
+            closeForMemory()
         }
         if isClosing { return reader = FrameReader() }
         if !mustSend { reader.settle() }
@@ -141,7 +141,7 @@ struct SocketSession {
         case .ping(let payload): writeControl(.pong, payload.readableBytesView)
         case .incomplete:
             // A client may take any time to send one message in fragments, but not while the server is short of memory.
-            if assembler.waitingBytes > sizeBytesMax, pressure.isServerFull { closeForRoom() }
+            if assembler.waitingBytes > sizeBytesMax, pressure.isServerFull { closeForMemory() }
         case .pong(let payload):
             if let seqs = readConfirmation.receive(pong: payload) { actions.append(.read(seqs)) }
             askForReading()
@@ -151,7 +151,7 @@ struct SocketSession {
     }
 
     /// Closes the socket because there is no room for the rest of its message.
-    private mutating func closeForRoom() {
+    private mutating func closeForMemory() {
         actions.append(.overloaded)
         close(CloseCode.tryAgainLater, "try again later")
     }
@@ -353,7 +353,7 @@ struct SocketSession {
     /// Notes that the client has left so much unread that the channel is no longer writable; `handedBytes` had just been handed over.
     mutating func becameUnread(_ handedBytes: Int, at now: NIODeadline) {
         guard unread == nil else { return }
-        unread = UnreadOutput(at: now)
+        unread = SlowReader(at: now)
         budget.becameUnread(handedBytes)
     }
 

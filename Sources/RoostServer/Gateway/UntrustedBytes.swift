@@ -160,7 +160,7 @@ package enum UntrustedBytes {
     ///
     /// - Returns: The number of resulting signals and changes to connections; nil if no node can have sent the bytes.
     package static func signalCount(_ bytes: [UInt8], in channel: ChannelID, of user: UserID) -> Int? {
-        guard let news = NodeNews(bytes, of: .channel(channel)) ?? NodeNews(bytes, of: .user(user)) else { return nil }
+        guard let news = NodeSignal(bytes, of: .channel(channel)) ?? NodeSignal(bytes, of: .user(user)) else { return nil }
         var (board, frames, hub) = (SignalBoard(), EventFrames(), Subscriptions<Int>())
         switch news.notice {
         case .typing(let user, let channel): board.types(user, in: channel, at: 0)
@@ -178,7 +178,7 @@ package enum UntrustedBytes {
     package static func news(in channel: ChannelID, of user: UserID, _ number: Int) -> [UInt8] {
         let position = ReadPosition(userId: user, readSeq: 7, lastReadAt: Timestamp(milliseconds: 1))
         let wave = Signal(kind: .custom, channel: channel, sender: user, custom: CustomSignal(type: "wave", metadata: ["n": 1]))
-        let all: [NodeNews] = [
+        let all: [NodeSignal] = [
             .typing(user, channel), .stoppedTyping(user, channel), .read(position, channel), .signal(wave),
             .markedUnread(user, channel, at: 3),
             .profileShown(UserSummary(userId: user, displayName: "Ann", version: 2), channel),

@@ -27,7 +27,7 @@ enum DeviceHeaders {
     }
 
     /// Throws if a request that doesn't open a socket names a device.
-    static func requireNone(in fields: HTTPFields) throws(RoostError) {
+    static func requireNoDeviceHeaders(in fields: HTTPFields) throws(RoostError) {
         for name in all {
             guard let field = HTTPField.Name(name), fields.contains(field) else { continue }
             throw .invalidArgument(name, "is only accepted in the request that opens a socket")
@@ -60,7 +60,7 @@ enum DeviceHeaders {
         guard let text = first.trimmingCharacters(in: .whitespaces).removingPercentEncoding else {
             throw .invalidArgument(header, "must be percent-encoded UTF-8")
         }
-        try CombiningMarks.requireFew(in: text, field: header)
+        try CombiningMarks.requireWithinLimit(in: text, field: header)
         return text
     }
 }

@@ -111,7 +111,7 @@ struct OperationRoutes: Sendable {
             let isLimited = verified.role != .admin && verified.role != .service
             account = try connections.beginRequest(of: verified.user, isLimited: isLimited)
             ConnectionTicket.current?.requestBelongs(to: verified.user)
-            try DeviceHeaders.requireNone(in: request.headers)
+            try DeviceHeaders.requireNoDeviceHeaders(in: request.headers)
             actsAs = try RequestHeaders.actAs(of: request, role: verified.role)
         } catch {
             metrics.refused(name, error)

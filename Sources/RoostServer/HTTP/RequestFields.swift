@@ -48,7 +48,7 @@ enum RequestFields {
         guard let decoded = text.removingPercentEncoding else {
             throw .invalidArgument(name, "must be percent-encoded UTF-8: each % begins an escape of two hexadecimal digits")
         }
-        try CombiningMarks.requireFew(in: decoded, field: name)
+        try CombiningMarks.requireWithinLimit(in: decoded, field: name)
         return decoded
     }
 

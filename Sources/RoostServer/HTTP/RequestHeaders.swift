@@ -62,7 +62,7 @@ enum RequestHeaders {
         + ofFields.map { (name: $0.name, reason: "isn't accepted by the socket, only by operations") }
 
     /// Throws if a request for a socket has a header of an operation.
-    static func requireNoneOfOperation(in fields: HTTPFields) throws(RoostError) {
+    static func requireNoOperationHeaders(in fields: HTTPFields) throws(RoostError) {
         for header in notOfSocket {
             guard let field = HTTPField.Name(header.name), fields.contains(field) else { continue }
             throw .invalidArgument(header.name, header.reason)
@@ -79,7 +79,7 @@ enum RequestHeaders {
                 .notPermitted, "\(actAs) needs a service's token.", field: actAs, rule: "\(actAs): for the role service")
         }
         guard let name = text.removingPercentEncoding else { throw .invalidArgument(actAs, "must be percent-encoded UTF-8") }
-        try CombiningMarks.requireFew(in: name, field: actAs)
+        try CombiningMarks.requireWithinLimit(in: name, field: actAs)
         let user = UserID(name)
         try user.validate(field: actAs)
         return user

@@ -22,7 +22,7 @@ struct ServiceRoutes: Sendable {
         }
         router.get("/metrics") { _, _ in text(try await metrics.text(), "text/plain; version=0.0.4; charset=utf-8") }
         router.get(RouterPath(GatewayChannel.socketPath)) { request, _ in
-            try RequestHeaders.requireNoneOfOperation(in: request.headers)
+            try RequestHeaders.requireNoOperationHeaders(in: request.headers)
             _ = try DeviceHeaders.device(in: request.headers)
             var response = Problem(
                 RoostError(

@@ -26,7 +26,7 @@ protocol Delivery: Sendable {
     func publish(_ notices: [Notice])
 
     /// Sets the handler for notices of other nodes' operations. Set once, before the first socket.
-    func onTold(_ take: @escaping @Sendable ([Notice]) -> Void)
+    func onRemoteNotices(_ take: @escaping @Sendable ([Notice]) -> Void)
 
     /// Sets the handler called when a user has begun or stopped watching a channel, over all connections and nodes; nil stands for users not
     /// known by name. Set once, before the first socket.

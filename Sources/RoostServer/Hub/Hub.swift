@@ -122,7 +122,7 @@ final class Hub: Delivery {
     func publish(_ notices: [Notice]) {}
 
     /// There is no other node.
-    func onTold(_ take: @escaping @Sendable ([Notice]) -> Void) {}
+    func onRemoteNotices(_ take: @escaping @Sendable ([Notice]) -> Void) {}
 
     func onWatching(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void) { board.onWatching { tell($0, $1) } }
 

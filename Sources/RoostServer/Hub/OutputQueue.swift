@@ -85,27 +85,27 @@ struct OutputQueue<Socket: QueuedOutput> {
 
 /// The sockets that got unshared bytes in a delivery, as each new member's do. One call can produce a hundred of these, of some hundred
 /// kilobytes each. Whenever many have accumulated they are written, not held until the end of the delivery.
-struct ToldOutput<Socket> {
+struct UnsharedOutput<Socket> {
     /// The most bytes held for the sockets, in addition to the last event's.
     static var sizeBytesMax: Int { 1 << 20 }
 
     /// Whether the events of this step are written for one user.
-    var isTelling = false
+    var isUnshared = false
     private var sockets: [Socket] = []
     private var sizeBytes = 0
 
     /// Notes that a socket got an event.
     mutating func note(_ sizeBytes: Int, to socket: Socket) {
-        guard isTelling else { return }
+        guard isUnshared else { return }
         sockets.append(socket)
         self.sizeBytes += sizeBytes
     }
 
     /// Ends a step, and returns the sockets to write to now: none while little is queued.
     mutating func takeFull() -> [Socket] {
-        isTelling = false
+        isUnshared = false
         guard sizeBytes >= Self.sizeBytesMax else { return [] }
-        defer { self = ToldOutput() }
+        defer { self = UnsharedOutput() }
         return sockets
     }
 }

@@ -9,17 +9,17 @@ extension Subscriptions {
         let own = Dictionary(
             frame.formsOfUsers.keys.flatMap { user in connections(of: user).map { ($0, user) } },
             uniquingKeysWith: { first, _ in first })
-        for (connection, receiver) in receivers(of: audience, toldBy: frame.key.kind) {
+        for (connection, receiver) in receivers(of: audience, receiving: frame.key.kind) {
             perform(.signal(own[connection].map(frame.form(for:)) ?? frame, to: receiver.socket))
         }
-        for (connection, socket) in unattachedWatchers(in: audience, toldBy: frame.key.kind) {
+        for (connection, socket) in unattachedWatchers(in: audience, receiving: frame.key.kind) {
             perform(.signal(own[connection].map(frame.form(for:)) ?? frame, to: socket))
         }
     }
 
     /// Returns the connections of an audience that watch the channel and don't get its events yet. Only the signal says whether they may have
     /// it: they haven't been sent the channel's last event.
-    private func unattachedWatchers(in audience: Audience, toldBy signal: Signal.Kind) -> [(ConnectionID, Socket)] {
+    private func unattachedWatchers(in audience: Audience, receiving signal: Signal.Kind) -> [(ConnectionID, Socket)] {
         switch audience {
         case .user, .moderators: return []
         case .channel(let channel, let readers), .watchers(let channel, let readers):

@@ -189,7 +189,7 @@ struct Subscriptions<Socket> {
     /// Returns a channel's receivers in an audience, without checking them again. None for the audience of a user.
     ///
     /// - Parameter signal: The kind of the signal for them; nil for an event.
-    func receivers(of audience: Audience, toldBy signal: Signal.Kind? = nil) -> [(ConnectionID, Receiver)] {
+    func receivers(of audience: Audience, receiving signal: Signal.Kind? = nil) -> [(ConnectionID, Receiver)] {
         switch audience {
         case .user: return []
         case .channel(let channel, let readers):

@@ -6,7 +6,7 @@ import RoostCore
 /// connection's address.
 struct SecurityLog: Sendable {
     private let logger: Logger
-    private let pace = LogPace()
+    private let pace = LogThrottle()
 
     init(logger: Logger) { self.logger = logger }
 

@@ -41,10 +41,10 @@ struct SignalBoard {
         var users = ArrivalOrder<UserID, Int64>()
         /// The state last sent to clients; nil if they may assume something else by now.
         var told: TypingUsers? = TypingUsers(users: [], hasMore: false)
-        var toldAt: Int64 = .min / 2
+        var lastSentAt: Int64 = .min / 2
 
         /// Whether clients assume that nobody is typing.
-        var isToldEmpty: Bool { told?.users.isEmpty == true }
+        var showsNobodyTyping: Bool { told?.users.isEmpty == true }
 
         /// One more than the number of names a client shows: a client that is listed itself shows the others.
         var now: TypingUsers {
@@ -54,12 +54,12 @@ struct SignalBoard {
     }
 
     /// Users who came or went: watchers, or members online.
-    private struct ComingAndGoing {
+    private struct WatcherMovements {
         /// The users who came or went since the last signal.
         var touched: Set<UserID> = []
         /// Whether there are others whose names aren't known.
         var hasUnnamed = false
-        var toldAt: Int64 = .min / 2
+        var lastSentAt: Int64 = .min / 2
         var pause: Int64 = 0
 
         mutating func touch(_ user: UserID?) { if let user { touched.insert(user) } else { hasUnnamed = true } }
@@ -70,7 +70,7 @@ struct SignalBoard {
         var positions = ArrivalOrder<UserID, ReadPosition>()
         /// Whether there were others whose positions aren't stored.
         var hasUnnamed = false
-        var toldAt: Int64 = .min / 2
+        var lastSentAt: Int64 = .min / 2
     }
 
     private struct CustomSignals {
@@ -81,7 +81,7 @@ struct SignalBoard {
 
         /// The newest signal of each sender and type, ordered by the first one.
         var signals = ArrivalOrder<Key, Signal>()
-        var toldAt: Int64 = .min / 2
+        var lastSentAt: Int64 = .min / 2
     }
 
     private struct Profiles {
@@ -89,13 +89,13 @@ struct SignalBoard {
         var users = ArrivalOrder<UserID, UserSummary>()
         /// Whether there were more than are stored.
         var hasUnnamed = false
-        var toldAt: Int64 = .min / 2
+        var lastSentAt: Int64 = .min / 2
     }
 
     private let settings: Settings
     private var typing: [ChannelID: Typing] = [:]
-    private var watching: [ChannelID: ComingAndGoing] = [:]
-    private var online: [ChannelID: ComingAndGoing] = [:]
+    private var watching: [ChannelID: WatcherMovements] = [:]
+    private var online: [ChannelID: WatcherMovements] = [:]
     private var reading: [ChannelID: Reading] = [:]
     private var customSignals: [ChannelID: CustomSignals] = [:]
     /// The channels ordered by their first change.
@@ -103,14 +103,14 @@ struct SignalBoard {
     /// Users whose name or picture has changed, each with the earliest time to search for their audience.
     private var changedProfiles = ArrivalOrder<UserID, Int64>()
     /// Users whose audience was searched for recently, and until when it isn't searched for again.
-    private var toldProfiles: [UserID: Int64] = [:]
+    private var profileCooldowns: [UserID: Int64] = [:]
 
     init(_ settings: Settings = Settings()) { self.settings = settings }
 
     /// Whether no signal is pending.
     var isEmpty: Bool {
         typing.isEmpty && watching.isEmpty && online.isEmpty && reading.isEmpty && customSignals.isEmpty && profiles.isEmpty
-            && changedProfiles.isEmpty && toldProfiles.isEmpty
+            && changedProfiles.isEmpty && profileCooldowns.isEmpty
     }
 
     mutating func types(_ user: UserID, in channel: ChannelID, at now: Int64) {
@@ -128,7 +128,7 @@ struct SignalBoard {
         guard let told = typing[channel]?.told, told.users.contains(user) else { return }
         // A signal's audience is looked up before it is sent: it may arrive after the message, and name its sender again. One taken a pause ago has
         // been sent, unless the server is so busy that the look-up takes longer; then clients assume after 10 seconds that typing has ended.
-        if now - (typing[channel]?.toldAt ?? now) < settings.pause {
+        if now - (typing[channel]?.lastSentAt ?? now) < settings.pause {
             typing[channel]?.told = nil
         } else {
             typing[channel]?.told?.users.removeAll { $0 == user }
@@ -141,12 +141,12 @@ struct SignalBoard {
     ///
     /// - Parameter user: Nil for users whose names aren't known.
     mutating func watchingChanged(of user: UserID?, in channel: ChannelID) {
-        watching[channel, default: ComingAndGoing()].touch(user)
+        watching[channel, default: WatcherMovements()].touch(user)
     }
 
     /// - Parameter user: Nil for users whose names aren't known.
     mutating func onlineChanged(of user: UserID?, in channel: ChannelID) {
-        online[channel, default: ComingAndGoing()].touch(user)
+        online[channel, default: WatcherMovements()].touch(user)
     }
 
     mutating func reads(_ position: ReadPosition, in channel: ChannelID) {
@@ -178,17 +178,17 @@ struct SignalBoard {
     /// A user's name or picture has changed: the audience has to be found.
     mutating func profileChanged(of user: UserID, at now: Int64) {
         guard changedProfiles[user] == nil, changedProfiles.count < settings.profilesMax else { return }
-        changedProfiles[user] = toldProfiles[user] ?? now
+        changedProfiles[user] = profileCooldowns[user] ?? now
     }
 
     /// Takes the users whose audience is to be found now.
     mutating func takeChangedProfiles(at now: Int64) -> [UserID] {
-        toldProfiles = toldProfiles.filter { $0.value > now }
+        profileCooldowns = profileCooldowns.filter { $0.value > now }
         let due = changedProfiles.elements().lazy.filter { [changedProfiles] in changedProfiles[$0] ?? 0 <= now }
         let users = Array(due.prefix(settings.profilesAtOnce))
         for user in users {
             changedProfiles[user] = nil
-            toldProfiles[user] = now + settings.profilePause
+            profileCooldowns[user] = now + settings.profilePause
         }
         return users
     }
@@ -209,7 +209,7 @@ struct SignalBoard {
     /// Searches for the audience of users again, because the search before failed.
     mutating func lookAgain(for users: some Sequence<UserID>, at now: Int64) {
         for user in users {
-            toldProfiles[user] = nil
+            profileCooldowns[user] = nil
             profileChanged(of: user, at: now)
         }
     }
@@ -271,41 +271,41 @@ struct SignalBoard {
         state.users.removeAll { $0 <= now }
         let users = state.now
         let pause = users == state.told ? settings.repetition : settings.pause
-        if now - state.toldAt >= pause, !(users.users.isEmpty && state.isToldEmpty) {
+        if now - state.lastSentAt >= pause, !(users.users.isEmpty && state.showsNobodyTyping) {
             signals.append(Signal(kind: .typingChanged, channel: channel, typing: users))
-            (state.told, state.toldAt) = (users, now)
+            (state.told, state.lastSentAt) = (users, now)
         }
-        let isOver = state.users.isEmpty && state.isToldEmpty && now - state.toldAt >= settings.pause
+        let isOver = state.users.isEmpty && state.showsNobodyTyping && now - state.lastSentAt >= settings.pause
         typing[channel] = isOver ? nil : state
     }
 
     private mutating func tellReading(in channel: ChannelID, at now: Int64, _ signals: inout [Signal]) {
-        guard var state = reading[channel], now - state.toldAt >= settings.pause else { return }
+        guard var state = reading[channel], now - state.lastSentAt >= settings.pause else { return }
         guard !state.positions.isEmpty || state.hasUnnamed else { return reading[channel] = nil }
         let readers = state.positions.elements(limit: Limits.readersPerSignal).compactMap { state.positions[$0] }
         signals.append(
             Signal(kind: .readUpdated, channel: channel, read: ReadUpdate(readers: readers, isWhole: !state.hasUnnamed)))
         // The others are sent next: if clients were asked to re-fetch instead, all of them would at one moment.
         for reader in readers { state.positions[reader.userId] = nil }
-        (state.hasUnnamed, state.toldAt) = (false, now)
+        (state.hasUnnamed, state.lastSentAt) = (false, now)
         reading[channel] = state
     }
 
     private mutating func tellCustoms(in channel: ChannelID, at now: Int64, _ signals: inout [Signal]) {
-        guard var state = customSignals[channel], now - state.toldAt >= settings.pause else { return }
+        guard var state = customSignals[channel], now - state.lastSentAt >= settings.pause else { return }
         guard !state.signals.isEmpty else { return customSignals[channel] = nil }
         for key in state.signals.elements(limit: settings.customAtOnce) {
             if let signal = state.signals[key] { signals.append(signal) }
             state.signals[key] = nil
         }
-        state.toldAt = now
+        state.lastSentAt = now
         customSignals[channel] = state
     }
 
     private mutating func tellProfiles(at now: Int64, _ signals: inout [Signal]) {
         var told = 0
         for channel in profiles.elements() where told < settings.profileChannelsAtOnce {
-            guard var state = profiles[channel], now - state.toldAt >= settings.pause else { continue }
+            guard var state = profiles[channel], now - state.lastSentAt >= settings.pause else { continue }
             guard !state.users.isEmpty || state.hasUnnamed else {
                 profiles[channel] = nil
                 continue
@@ -315,7 +315,7 @@ struct SignalBoard {
             signals.append(Signal(kind: .usersChanged, channel: channel, users: change))
             // The others are sent next.
             for user in users { state.users[user.userId] = nil }
-            (state.hasUnnamed, state.toldAt) = (false, now)
+            (state.hasUnnamed, state.lastSentAt) = (false, now)
             profiles[channel] = state
             told += 1
         }
@@ -325,10 +325,10 @@ struct SignalBoard {
     ///
     /// - Returns: The state of what to send next; nil for nothing.
     private func tell(
-        _ state: ComingAndGoing?, in channel: ChannelID, at now: Int64, _ presence: some Presence,
+        _ state: WatcherMovements?, in channel: ChannelID, at now: Int64, _ presence: some Presence,
         _ isThere: (UserID, ChannelID) -> Bool, _ send: (_ came: [UserID], _ left: [UserID], _ isWhole: Bool) -> Void
-    ) -> ComingAndGoing? {
-        guard let state, now - state.toldAt >= state.pause else { return state }
+    ) -> WatcherMovements? {
+        guard let state, now - state.lastSentAt >= state.pause else { return state }
         guard !state.touched.isEmpty || state.hasUnnamed else { return nil }
         let came = state.touched.filter { isThere($0, channel) }.sorted()
         let left = state.touched.subtracting(came).sorted()
@@ -336,6 +336,6 @@ struct SignalBoard {
         let isWhole = !state.hasUnnamed && came.count <= names && left.count <= names
         send(Array(came.prefix(names)), Array(left.prefix(names)), isWhole)
         let isLarge = presence.watcherCount(of: channel) > settings.manyWatchers
-        return ComingAndGoing(toldAt: now, pause: isLarge ? settings.longPause : settings.pause)
+        return WatcherMovements(lastSentAt: now, pause: isLarge ? settings.longPause : settings.pause)
     }
 }

@@ -19,7 +19,7 @@ final class TokenVerifier: Sendable {
     /// The keys, and the tokens that they have verified.
     private let keys: Mutex<(TokenKeys, CheckedTokens)>
     private let logger: Logger
-    private let refusals = LogPace()
+    private let refusals = LogThrottle()
 
     init(_ keys: TokenKeys, rules: Rules = Rules(), logger: Logger) {
         self.keys = Mutex((keys, CheckedTokens()))

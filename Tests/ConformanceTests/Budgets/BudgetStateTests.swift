@@ -206,7 +206,7 @@ import Testing
     func holding() {
         let (server, user) = (ByteLedger(sizeBytesMax: 1000), ByteLedger(sizeBytesMax: 1000))
         for _ in 0..<3 {
-            var held = SocketHolding(in: server)
+            var held = SocketAccount(in: server)
             held.add(700)
             #expect(held.user == nil && server.heldBytes == 700 && user.heldBytes == 0)
             held.belong(to: user)

@@ -21,7 +21,7 @@ import Testing
         let loop = EmbeddedEventLoop()
         let presence = PresenceBoard()
         let sent = Mutex<[Signal]>([])
-        let desk = SignalDesk(
+        let desk = SignalScheduler(
             presence: presence, on: loop, send: { signals, _ in sent.withLock { $0 += signals } }, findViewers: { _, _ in })
         for number in 0...Limits.manyWatchers { presence.startedWatching(UserID("u\(number)"), "stage") }
         #expect(desk.takeCrowded([Self.signal("ann", "cursor", 1)]).now == [])

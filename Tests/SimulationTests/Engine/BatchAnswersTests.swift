@@ -32,7 +32,7 @@ struct BatchAnswersTests {
         _ = WriteBatch.run(batch, in: database, lane: 0, &ids, settings) { action in
             switch action {
             case .committed(let entries): refusals = entries.map(\.outcome.refusal)
-            case .hadNoRoom(_, let isUsers): users += isUsers ? 1 : 0
+            case .exceededMemory(_, let isUsers): users += isUsers ? 1 : 0
             default: break
             }
         }

@@ -26,13 +26,13 @@ struct LaneTests {
         private let start = ContinuousClock.now
         private var lane: Lane
 
-        init(patience: Duration = .seconds(10), setAsideMax: Int = 100) throws {
+        init(patience: Duration = .seconds(10), deferredJobsMax: Int = 100) throws {
             database = try SimulatedDatabase(directory: directory)
             var settings = BatchSettings(access: try AccessGate(database), presence: PresenceBoard())
             let (state, start) = (state, start)
             settings.clock = { start + .milliseconds(state.milliseconds.load(ordering: .relaxed)) }
             self.settings = settings
-            lane = Lane(number: 0, patience: patience, setAsideMax: setAsideMax)
+            lane = Lane(number: 0, patience: patience, deferredJobsMax: deferredJobsMax)
         }
 
         deinit { try? FileManager.default.removeItem(at: directory) }
@@ -78,7 +78,7 @@ struct LaneTests {
                     }
                 case .refused(let jobs, let error): outcomes += jobs.map { "\(name($0)) \(error.code.rawValue)" }
                 case .lost(let jobs, _, let error): outcomes += jobs.map { "\(name($0)) \(error.code.rawValue)" }
-                case .began, .accessChanged, .answered, .hadNoRoom, .failed, .maintain, .end: break
+                case .began, .accessChanged, .answered, .exceededMemory, .failed, .maintain, .end: break
                 }
             }
             return outcomes
@@ -168,7 +168,7 @@ struct LaneTests {
 
     @Test("I1 only so many operations are set aside; further ones are refused, and other channels continue")
     func room() throws {
-        let world = try World(setAsideMax: 2)
+        let world = try World(deferredJobsMax: 2)
         world.hold(["a"])
         #expect(world.run(["a 1"]) == [])
         #expect(world.run(["a 2", "a 3", "b 1"]) == ["a overloaded", "b 1"])

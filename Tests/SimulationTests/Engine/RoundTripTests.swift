@@ -13,7 +13,7 @@ import Testing
 struct RoundTripTests {
     private let database: PostgreSQLDatabase
     private let settings: BatchSettings
-    private var lane = Lane(number: 0, patience: .seconds(10), setAsideMax: 1000)
+    private var lane = Lane(number: 0, patience: .seconds(10), deferredJobsMax: 1000)
 
     init() throws {
         database = try PostgreSQLDatabase(url: try PostgreSQLServer.shared.makeDatabase(), laneCount: 1)

@@ -26,14 +26,14 @@ struct SetAsideTests {
 
     @Test("I3 operations for a channel that is set aside follow it, in the order of arrival; other channels continue")
     func followers() {
-        var aside = SetAside(patience: .seconds(10), countMax: 100)
+        var aside = DeferredJobs(patience: .seconds(10), countMax: 100)
         let free = aside.takeFollowers(of: jobs(["a 1", "b 2"]))
         #expect(names(free.others) == ["a 1", "b 2"] && free.refused.isEmpty)
         aside.put(jobs(["a 1", "a 3"]), at: start)
         let (others, refused) = aside.takeFollowers(of: jobs(["b 4", "a 5", "c 6", "a 7"]))
         #expect(names(others) == ["b 4", "c 6"] && refused.isEmpty)
         #expect(aside.count == 4)
-        let next = aside.takeNext(at: start + SetAside.pause)
+        let next = aside.takeNext(at: start + DeferredJobs.pause)
         #expect(names(next?.jobs) == ["a 1", "a 3", "a 5", "a 7"])
         #expect(next?.since == start)
         #expect(aside.isEmpty && aside.count == 0)
@@ -41,7 +41,7 @@ struct SetAsideTests {
 
     @Test("I3 operations put back precede later ones, and have waited since their arrival")
     func putBack() {
-        var aside = SetAside(patience: .seconds(2), countMax: 100)
+        var aside = DeferredJobs(patience: .seconds(2), countMax: 100)
         aside.put(jobs(["a 1", "a 2"]), at: start)
         _ = aside.takeFollowers(of: jobs(["a 4"]))
         aside.put(jobs(["a 3"]), at: start)
@@ -61,7 +61,7 @@ struct SetAsideTests {
 
     @Test("I3 the channel that was tried longest ago is tried next")
     func turns() {
-        var aside = SetAside(patience: .seconds(10), countMax: 100)
+        var aside = DeferredJobs(patience: .seconds(10), countMax: 100)
         for (place, name) in ["a 1", "b 2", "c 3"].enumerated() { aside.put(jobs([name]), at: start + .milliseconds(place)) }
         let late = start + .seconds(1)
         var order: [String] = []
@@ -79,7 +79,7 @@ struct SetAsideTests {
 
     @Test("I3 after an attempt that waited in vain the lane does other work for twice as long, however many channels wait")
     func rest() {
-        var aside = SetAside(patience: .seconds(10), countMax: 100)
+        var aside = DeferredJobs(patience: .seconds(10), countMax: 100)
         for (place, name) in ["a 1", "b 2"].enumerated() { aside.put(jobs([name]), at: start + .milliseconds(place)) }
         let first = aside.takeNext(at: start + .milliseconds(250))
         #expect(names(first?.jobs) == ["a 1"])
@@ -94,7 +94,7 @@ struct SetAsideTests {
 
     @Test("I1 followers beyond the limit are refused and not counted, and those that are taken make room again")
     func room() {
-        var aside = SetAside(patience: .seconds(10), countMax: 3)
+        var aside = DeferredJobs(patience: .seconds(10), countMax: 3)
         aside.put(jobs(["a 1"]), at: start)
         aside.put(jobs(["b 2"]), at: start + .milliseconds(1))
         let (others, refused) = aside.takeFollowers(of: jobs(["a 3", "a 4", "c 5", "b 6"]))
@@ -109,7 +109,7 @@ struct SetAsideTests {
 
     @Test("I1 all of them are taken in the order of arrival, whatever their channel")
     func all() {
-        var aside = SetAside(patience: .seconds(10), countMax: 100)
+        var aside = DeferredJobs(patience: .seconds(10), countMax: 100)
         for names in [["b 2", "b 5"], ["c 3"], ["a 1", "a 4"]] { aside.put(jobs(names), at: start) }
         _ = aside.takeFollowers(of: jobs(["c 6", "a 7"]))
         #expect(names(aside.takeAll()) == ["a 1", "b 2", "c 3", "a 4", "b 5", "c 6", "a 7"])
@@ -125,7 +125,7 @@ struct SetAsideTests {
     func random(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let countMax = random.number(1...20)
-        var aside = SetAside(patience: .seconds(10), countMax: countMax)
+        var aside = DeferredJobs(patience: .seconds(10), countMax: countMax)
         var now = start
         var (came, gone): ([String: [String]], [String: [String]]) = ([:], [:])
         var (held, number) = (0, 0)

@@ -31,7 +31,7 @@ extension SocketSessionTests {
         var session = session()
         _ = session.authenticate("t")
         _ = session.verified(Self.token)
-        let begun = [session.endForRoom(overloaded), session.endForRoom(overloaded)]
+        let begun = [session.endForLimit(overloaded), session.endForLimit(overloaded)]
         #expect(begun == [true, false])
         session.send(event: Self.frame("event"))
         // The welcome precedes the events of the same delivery.
@@ -40,7 +40,7 @@ extension SocketSessionTests {
         let ended = session.closeEnded()
         #expect(
             try ended == [.flush([Self.frame("welcome"), Self.refusal(overloaded)])] + Self.closing(4029, "overloaded"))
-        let isBegunAgain = session.endForRoom(overloaded)
+        let isBegunAgain = session.endForLimit(overloaded)
         #expect(!isBegunAgain)
         #expect(session.closeEnded() == [])
     }

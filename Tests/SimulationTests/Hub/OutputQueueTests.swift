@@ -159,12 +159,12 @@ import Testing
 
     @Test("I18 a delivery's output for single users is written each time a megabyte is queued, and shared output isn't")
     func told() {
-        var told = ToldOutput<Socket>()
+        var told = UnsharedOutput<Socket>()
         told.note(5 << 20, to: cleo)
         #expect(told.takeFull().isEmpty)
         var written: [String] = []
         for number in 0..<40 {
-            told.isTelling = true
+            told.isUnshared = true
             told.note(100 << 10, to: number.isMultiple(of: 2) ? ann : bob)
             written += told.takeFull().map(\.name)
             // Eleven of 100 KiB each are more than a megabyte.

@@ -40,7 +40,7 @@ final class SimulatedServer {
 
     /// A process's state in memory, which is lost when it ends.
     private final class Run {
-        var lane = Lane(number: 0, patience: .seconds(10), setAsideMax: 10_000)
+        var lane = Lane(number: 0, patience: .seconds(10), deferredJobsMax: 10_000)
         let settings: BatchSettings
         var subscriptions = Subscriptions<SessionDriver>()
         let interest = StreamInterest()
@@ -370,7 +370,7 @@ final class SimulatedServer {
         case .began, .maintain: break
         case .failed(_, let error), .end(let error), .lost(_, let error, _): failed("\(error)")
         case .refused(_, let refusal): failed("\(refusal)")
-        case .accessChanged, .hadNoRoom, .committed, .answered: failed("\(action)")
+        case .accessChanged, .exceededMemory, .committed, .answered: failed("\(action)")
         }
     }
 

@@ -22,7 +22,7 @@ struct Feed {
     /// How many consecutive fetches found nothing.
     var emptyFetches = 0
     /// Between two pages of a gap: the joining up to which the pages so far have reported who is gone.
-    var toldUpTo: Seq?
+    var reportedUpTo: Seq?
 
     /// Attachments at a seq that the position hasn't reached yet.
     var parked: [Attachment] = []
@@ -52,7 +52,7 @@ struct Feed {
 
     /// Returns whether a user's connection has yet to get an event that the feed has delivered. Without a connection, this is about any of
     /// the user's that are attached by membership.
-    func isBringingUp(_ user: UserID, _ connection: ConnectionID?, from seq: Seq) -> Bool {
+    func isCatchingUp(_ user: UserID, _ connection: ConnectionID?, from seq: Seq) -> Bool {
         catchUps.values.contains { $0.attachment.receiver.isMeant(user, connection) && $0.position < seq }
             || parked.contains { $0.receiver.isMeant(user, connection) && $0.seq < seq }
             || behind[user]?.contains { $0.receiver.isMeant(user, connection) && $0.seq < seq } == true

@@ -84,7 +84,7 @@ extension Relay {
         guard let feed = feeds[place.stream], !held.givenUp.contains(place.stream) else { return false }
         guard feed.isLive, !feed.isPartlyRead, feed.position >= place.seq else { return true }
         guard let user = held.operation.user, feed.attaching.contains(user) else { return false }
-        return feed.isBringingUp(user, connection, from: place.seq)
+        return feed.isCatchingUp(user, connection, from: place.seq)
     }
 
     private mutating func give(_ held: AnswerQueue.Held) {

@@ -71,12 +71,12 @@ extension Relay {
         }
         emit(.past(item, catchUp.attachment.receiver))
         catchUp.position = item.seq
-        if case .member(let user) = catchUp.attachment.receiver { bringUpThoseBehind(user, item) }
+        if case .member(let user) = catchUp.attachment.receiver { advanceQueuedAttachments(user, item) }
         return !item.isDestroyed
     }
 
     /// Moves the member's queued attachments past an item that their connections have also got.
-    private mutating func bringUpThoseBehind(_ user: UserID, _ item: StreamItem) {
+    private mutating func advanceQueuedAttachments(_ user: UserID, _ item: StreamItem) {
         guard var behind = feeds[item.stream]?.behind[user] else { return }
         for index in behind.indices where behind[index].seq >= item.after { behind[index].seq = max(behind[index].seq, item.seq) }
         feeds[item.stream]?.behind[user] = behind

@@ -259,7 +259,7 @@ struct Relay {
         }
         if feed.waiting.allSatisfy({ $0.key <= feed.position }), feed.head <= feed.position {
             feeds[stream]?.gapSince = nil
-            feeds[stream]?.toldUpTo = nil
+            feeds[stream]?.reportedUpTo = nil
             gaps.remove(stream)
         }
     }
@@ -295,7 +295,7 @@ struct Relay {
             feeds[fetch.stream]?.isPartlyRead = true
             for item in fetched.items { deliver(item) }
             feeds[fetch.stream]?.isPartlyRead = false
-            feeds[fetch.stream]?.toldUpTo = fetched.hasMore ? fetched.head : nil
+            feeds[fetch.stream]?.reportedUpTo = fetched.hasMore ? fetched.head : nil
             releaseParked(fetch.stream)
             giveAnswers(waitingFor: fetch.stream)
         }
@@ -314,7 +314,7 @@ struct Relay {
         feed.waiting = [:]
         feed.head = feed.position
         feed.gapSince = nil
-        feed.toldUpTo = nil
+        feed.reportedUpTo = nil
         feed.emptyFetches = 0
         feeds[stream] = feed
         gaps.remove(stream)
@@ -331,7 +331,7 @@ struct Relay {
             }
             guard !feed.isFetching, now - since >= settings.gapPatience else { continue }
             feeds[stream]?.isFetching = true
-            let leavers = feed.toldUpTo.map { MissedEvents.Leavers.joinedAfter($0) } ?? .all
+            let leavers = feed.reportedUpTo.map { MissedEvents.Leavers.joinedAfter($0) } ?? .all
             request(.fetch(Fetch(stream: stream, after: feed.position, purpose: .gap, leavers: leavers)))
         }
         if headsUnderWay < Self.headsUnderWayMax, let part = sweep.next(of: feeds, at: now, settings) {

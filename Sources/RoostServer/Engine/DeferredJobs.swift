@@ -5,7 +5,7 @@ import RoostCore
 ///
 /// Later operations of the same channel queue behind them, which keeps their order. They are retried at intervals, one channel at a time, and
 /// eventually refused. A value without I/O.
-struct SetAside {
+struct DeferredJobs {
     private struct Group {
         var jobs: [Job]
         let since: ContinuousClock.Instant

@@ -5,7 +5,7 @@ import RoostCore
 import Synchronization
 
 /// Drives the ``ActivityBoard``: schedules the records of when this node's users were online.
-final class ActivityDesk: Sendable {
+final class ActivityScheduler: Sendable {
     private struct State {
         var board = ActivityBoard()
         /// The scheduled scan, and its time.

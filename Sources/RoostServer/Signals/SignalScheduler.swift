@@ -5,7 +5,7 @@ import RoostCore
 import Synchronization
 
 /// Drives the ``SignalBoard``: checks it several times a second while signals are pending.
-final class SignalDesk: Sendable {
+final class SignalScheduler: Sendable {
     private struct State {
         var board = SignalBoard()
         var rates = UserRates()

@@ -4,7 +4,7 @@ import NIOCore
 ///
 /// A client that reads slowly isn't one that doesn't read: on a slow line an answer of 1 MiB takes minutes, and a client that is closed
 /// meanwhile requests the same answer again.
-struct UnreadOutput {
+struct SlowReader {
     private let since: NIODeadline
     private(set) var readAt: NIODeadline
     /// The bytes waiting for it when they were last noted.
@@ -27,6 +27,6 @@ struct UnreadOutput {
 
     /// Whether the server stops waiting. While it is short of memory, it doesn't wait for slow readers either.
     func isOver(_ limits: SocketSession.Configuration, isServerHalfFull: Bool, at now: NIODeadline) -> Bool {
-        now - readAt > limits.unreadTimeout || (isServerHalfFull && now - since > limits.unreadTimeoutUnderPressure)
+        now - readAt > limits.readStallTimeout || (isServerHalfFull && now - since > limits.readStallTimeoutUnderPressure)
     }
 }

@@ -3,7 +3,7 @@ import RoostAPI
 import RoostCore
 
 /// News that a node sends to the others and that is never stored. It travels on the topic of its channel, to the nodes that follow it, and may be lost.
-enum NodeNews: Codable, Hashable, Sendable {
+enum NodeSignal: Codable, Hashable, Sendable {
     case typing(UserID, ChannelID)
     case stoppedTyping(UserID, ChannelID)
     case read(ReadPosition, ChannelID)

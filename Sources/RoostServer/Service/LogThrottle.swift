@@ -2,19 +2,19 @@ import Dispatch
 import Synchronization
 
 /// Keeps repeated messages from filling the log: one line per second for each kind, with the number of those left out.
-final class LogPace: Sendable {
+final class LogThrottle: Sendable {
     /// A line that may be written now.
     struct Turn: Equatable {
         /// How many of its kind were left out since the last line.
-        let leftOutCount: Int
+        let suppressedCount: Int
 
         /// What to add to the line: nothing, or ` (and 17 like it)`.
-        var suffix: String { leftOutCount == 0 ? "" : " (and \(leftOutCount) like it)" }
+        var suffix: String { suppressedCount == 0 ? "" : " (and \(suppressedCount) like it)" }
     }
 
     private struct Kind {
         var lastAt: UInt64
-        var leftOutCount = 0
+        var suppressedCount = 0
     }
 
     private let kinds = Mutex<[String: Kind]>([:])
@@ -38,14 +38,14 @@ final class LogPace: Sendable {
             let kind = kinds[kind] == nil && kinds.count >= Self.kindsMax ? "" : kind
             guard let last = kinds[kind] else {
                 kinds[kind] = Kind(lastAt: now)
-                return Turn(leftOutCount: 0)
+                return Turn(suppressedCount: 0)
             }
             guard now >= last.lastAt &+ interval else {
-                kinds[kind]?.leftOutCount += 1
+                kinds[kind]?.suppressedCount += 1
                 return nil
             }
             kinds[kind] = Kind(lastAt: now)
-            return Turn(leftOutCount: last.leftOutCount)
+            return Turn(suppressedCount: last.suppressedCount)
         }
     }
 

@@ -1,5 +1,5 @@
 /// The bytes held for one socket, counted for the server and, once the socket's user is known, for the user.
-struct SocketHolding {
+struct SocketAccount {
     private let server: ByteLedger
     /// The bytes held for the user, on all connections; nil before authentication.
     private(set) var user: ByteLedger?

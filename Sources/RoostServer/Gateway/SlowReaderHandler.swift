@@ -4,7 +4,7 @@ import RoostAPI
 /// Counts the bytes of HTTP answers that a client hasn't read, from when they are handed to the connection until the kernel has taken them.
 ///
 /// While at least half of the server's memory budget is used, it closes the connection of a client that leaves an answer unread.
-final class UnreadAnswerHandler: ChannelOutboundHandler, RemovableChannelHandler {
+final class SlowReaderHandler: ChannelOutboundHandler, RemovableChannelHandler {
     typealias OutboundIn = IOData
     typealias OutboundOut = IOData
 
@@ -13,15 +13,15 @@ final class UnreadAnswerHandler: ChannelOutboundHandler, RemovableChannelHandler
     private static let interval = TimeAmount.seconds(1)
 
     private let ticket: ConnectionTicket
-    private let unreadTimeout: TimeAmount
+    private let readStallTimeout: TimeAmount
     private var unreadBytes = 0
     private var unreadSince: NIODeadline?
     private var isWatching = false
 
-    /// - Parameter unreadTimeout: How long an answer may be left unread under pressure.
-    init(ticket: ConnectionTicket, unreadTimeout: TimeAmount) {
+    /// - Parameter readStallTimeout: How long an answer may be left unread under pressure.
+    init(ticket: ConnectionTicket, readStallTimeout: TimeAmount) {
         self.ticket = ticket
-        self.unreadTimeout = unreadTimeout
+        self.readStallTimeout = readStallTimeout
     }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
@@ -51,9 +51,9 @@ final class UnreadAnswerHandler: ChannelOutboundHandler, RemovableChannelHandler
         context.eventLoop.scheduleTask(in: Self.interval) { handler.value.look(at: channel, handler) }
     }
 
-    private func look(at channel: any NIOCore.Channel, _ handler: NIOLoopBound<UnreadAnswerHandler>) {
+    private func look(at channel: any NIOCore.Channel, _ handler: NIOLoopBound<SlowReaderHandler>) {
         guard let unreadSince else { return isWatching = false }
-        if ticket.connections.memory.isHalfFull, NIODeadline.now() - unreadSince >= unreadTimeout {
+        if ticket.connections.memory.isHalfFull, NIODeadline.now() - unreadSince >= readStallTimeout {
             isWatching = false
             channel.close(promise: nil)
             return
