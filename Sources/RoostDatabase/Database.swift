@@ -27,7 +27,7 @@ public protocol Database: Sendable {
     /// may call it with a body that takes no time itself.
     ///
     /// - Returns: Nil if it would have to wait. The body may have run up to that point, and its result is dropped.
-    func readAtOnce<T>(_ body: (any Transaction) throws -> T) throws -> T?
+    func readWithoutBlocking<T>(_ body: (any Transaction) throws -> T) throws -> T?
 
     /// Does the engine's work that a lane has to do between two transactions: with SQLite, a checkpoint if one is due.
     ///
@@ -48,14 +48,14 @@ public protocol Database: Sendable {
     func now() -> Timestamp
 
     /// Checks that the database answers, and reads its time.
-    func lookAtClock() throws
+    func readClock() throws
 }
 
 extension Database {
     /// A database used by a single server has the machine's clock.
     public func now() -> Timestamp { .system }
 
-    public func lookAtClock() throws { _ = try read { try $0.first("SELECT 1") { $0.int() } } }
+    public func readClock() throws { _ = try read { try $0.first("SELECT 1") { $0.int() } } }
 }
 
 extension WriteTransaction {
@@ -69,7 +69,7 @@ extension Timestamp {
 
 extension Database {
     /// A database behind a socket always needs waiting.
-    public func readAtOnce<T>(_ body: (any Transaction) throws -> T) throws -> T? { nil }
+    public func readWithoutBlocking<T>(_ body: (any Transaction) throws -> T) throws -> T? { nil }
 
     public func maintain(lane: Int, isIdle: Bool) throws -> Maintenance? { nil }
     public func isMaintaining(lane: Int) -> Bool { false }

@@ -9,7 +9,7 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
     private let address: PostgreSQLAddress
     private let pipeline: PostgreSQLPipeline
     /// How long the server may be silent, derived from this session's statement timeout.
-    private let silenceMillisecondsMax: Int64
+    private let responseTimeoutMillisecondsMax: Int64
     /// The number of an ``IDGenerator``, reserved for this connection as long as it lasts; 0 for a reader, which makes no ids.
     let generatorNumber: IDGenerator.Number
     /// Whether the connection is no longer usable.
@@ -32,9 +32,9 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
             let session = Self.sessions.add(1, ordering: .relaxed).newValue
             generatorNumber = IDGenerator.Number(isLane ? try Self.takeGeneratorNumber(pipeline) : 0, session: session)
             try pipeline.settle()
-            let silence = PostgreSQLPipeline.silenceMilliseconds(statementMilliseconds: statementMilliseconds)
-            silenceMillisecondsMax = silence
-            pipeline.silenceMilliseconds = silence
+            let silence = PostgreSQLPipeline.responseTimeoutMilliseconds(statementMilliseconds: statementMilliseconds)
+            responseTimeoutMillisecondsMax = silence
+            pipeline.responseTimeoutMilliseconds = silence
             self.pipeline = pipeline
         } catch {
             PQfinish(handle)
@@ -150,7 +150,7 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
     var roundTripCount: Int { pipeline.roundTripCount }
 
     /// How long the server may be silent; nil for no limit.
-    var silenceMilliseconds: Int64? { pipeline.silenceMilliseconds }
+    var responseTimeoutMilliseconds: Int64? { pipeline.responseTimeoutMilliseconds }
 
     /// Whether the connection was given up because no answer came.
     var wasSilent: Bool { pipeline.wasSilent }
@@ -160,7 +160,7 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
 
     /// Sets whether the server may be silent without limit, as while statements change tables.
     func setUnlimitedWaiting(_ isUnlimited: Bool) {
-        pipeline.silenceMilliseconds = isUnlimited ? nil : silenceMillisecondsMax
+        pipeline.responseTimeoutMilliseconds = isUnlimited ? nil : responseTimeoutMillisecondsMax
     }
 
     /// Records that the connection is lost, and removes from the failure what doesn't belong in a log.

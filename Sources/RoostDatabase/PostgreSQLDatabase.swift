@@ -48,7 +48,7 @@ public final class PostgreSQLDatabase: Database {
         let address = try PostgreSQLAddress(url: url)
         self.laneCount = max(1, laneCount)
         self.readerCount = max(1, readerCount)
-        let silence = SharedSilence()
+        let silence = SharedConnectBackoff()
         lanes = (0..<self.laneCount).map { _ in PostgreSQLSlot(address, isLane: true, silence: silence) }
         readers = (0..<self.readerCount).map { _ in PostgreSQLSlot(address, isLane: false) }
         for reader in readers { readerPool.add(reader) }
@@ -124,10 +124,11 @@ public final class PostgreSQLDatabase: Database {
         defer { slot.giveBack(connection) }
         let started = ContinuousClock.now
         var conflicts = 0
-        var isCareful = false
+        var usesSavepoints = false
         var assumesFreeKeys = keysTaken.withLock { $0[lane].map { started - $0 > Self.doubtAfterTakenKey } ?? true }
         while true {
-            let transaction = PostgreSQLTransaction(connection, clock, isCareful: isCareful, assumesFreeKeys: assumesFreeKeys)
+            let transaction = PostgreSQLTransaction(
+                connection, clock, usesSavepoints: usesSavepoints, assumesFreeKeys: assumesFreeKeys)
             do {
                 try transaction.begin()
                 let result = try body(transaction)
@@ -138,7 +139,7 @@ public final class PostgreSQLDatabase: Database {
                 switch transaction.ending {
                 case nil: throw error
                 case .failed(let failure): throw failure
-                case .needsCare: isCareful = true
+                case .needsSavepoints: usesSavepoints = true
                 case .keyTaken:
                     assumesFreeKeys = false
                     keysTaken.withLock { $0[lane] = started }
@@ -165,7 +166,7 @@ public final class PostgreSQLDatabase: Database {
 
     public func now() -> Timestamp { clock.now }
 
-    public func lookAtClock() throws { try read { _ = try clock.read(in: $0) } }
+    public func readClock() throws { try read { _ = try clock.read(in: $0) } }
 
     public func read<T>(_ body: (any Transaction) throws -> T) throws -> T {
         try readerPool.withReader { slot in

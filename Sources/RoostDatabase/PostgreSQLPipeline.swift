@@ -22,7 +22,7 @@ final class PostgreSQLPipeline {
     /// Statements that were queued or sent and have no answer yet, in order.
     private var waiting: [Waiting] = []
     /// How long the server may be silent while an answer is awaited; longer than any statement may take. Nil for no limit.
-    var silenceMilliseconds: Int64? = PostgreSQLPipeline.silenceMilliseconds(statementMilliseconds: 0)
+    var responseTimeoutMilliseconds: Int64? = PostgreSQLPipeline.responseTimeoutMilliseconds(statementMilliseconds: 0)
     /// Whether the connection was given up because no answer came. Its session may still exist.
     private(set) var wasSilent = false
     /// How many times answers were awaited: each is a round trip.
@@ -30,7 +30,7 @@ final class PostgreSQLPipeline {
 
     /// Longer than a statement may take by the session's own limit: the server ends a statement that takes longer, whereas the session of a
     /// connection that was given up continues and keeps its locks.
-    static func silenceMilliseconds(statementMilliseconds: Int64) -> Int64 { max(40_000, statementMilliseconds + 10_000) }
+    static func responseTimeoutMilliseconds(statementMilliseconds: Int64) -> Int64 { max(40_000, statementMilliseconds + 10_000) }
 
     private enum Waiting {
         case prepare(PostgreSQLStatement, isInOperation: Bool)
@@ -198,9 +198,9 @@ final class PostgreSQLPipeline {
             switch poll(&descriptor, 1, Self.pollMilliseconds) {
             case 0:
                 waitedMilliseconds += Int64(Self.pollMilliseconds)
-                if let silenceMilliseconds, waitedMilliseconds >= silenceMilliseconds {
+                if let responseTimeoutMilliseconds, waitedMilliseconds >= responseTimeoutMilliseconds {
                     wasSilent = true
-                    throw lost("the server didn't answer within \(silenceMilliseconds / 1000) seconds")
+                    throw lost("the server didn't answer within \(responseTimeoutMilliseconds / 1000) seconds")
                 }
             case 1...:
                 waitedMilliseconds = 0

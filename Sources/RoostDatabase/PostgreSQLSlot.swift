@@ -11,10 +11,10 @@ final class PostgreSQLSlot: Sendable {
         var isClosed = false
     }
     private let state = Mutex(State())
-    private let silence: SharedSilence?
+    private let silence: SharedConnectBackoff?
 
     /// - Parameter silence: The silence that the lanes of a database have met; nil for a reader, whose answers say nothing about commits.
-    init(_ address: PostgreSQLAddress, isLane: Bool, silence: SharedSilence? = nil) {
+    init(_ address: PostgreSQLAddress, isLane: Bool, silence: SharedConnectBackoff? = nil) {
         self.address = address
         self.isLane = isLane
         self.silence = silence
@@ -51,7 +51,7 @@ final class PostgreSQLSlot: Sendable {
     /// Keeps the connection for the next use; a lost one is closed.
     func giveBack(_ connection: PostgreSQLConnection) {
         guard !connection.isLost else {
-            if connection.wasSilent { silence?.noteSilence(after: .milliseconds(connection.silenceMilliseconds ?? 0)) }
+            if connection.wasSilent { silence?.noteTimeout(after: .milliseconds(connection.responseTimeoutMilliseconds ?? 0)) }
             return
         }
         silence?.noteAnswer()

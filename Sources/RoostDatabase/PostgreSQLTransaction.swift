@@ -17,7 +17,7 @@ final class PostgreSQLTransaction: WriteTransaction {
     /// Why a run can't be committed.
     enum Ending {
         /// An operation has to be undone, and has no savepoint.
-        case needsCare
+        case needsSavepoints
         /// A key that was assumed to be free is taken.
         case keyTaken
         /// Another transaction conflicted, or has made what this one would have locked.
@@ -26,7 +26,7 @@ final class PostgreSQLTransaction: WriteTransaction {
 
         var failure: DatabaseFailure {
             switch self {
-            case .needsCare: DatabaseFailure(message: "The transaction is run again, carefully.", kind: .transaction)
+            case .needsSavepoints: DatabaseFailure(message: "The transaction is run again, carefully.", kind: .transaction)
             case .keyTaken:
                 DatabaseFailure(message: "The transaction is run again, and asks whether keys are free.", kind: .transaction)
             case .conflict(let failure), .failed(let failure): failure
@@ -43,7 +43,7 @@ final class PostgreSQLTransaction: WriteTransaction {
     }
 
     private let connection: PostgreSQLConnection
-    private let isCareful: Bool
+    private let usesSavepoints: Bool
     /// Whether keys of new rows are assumed to be free, so nothing waits for the answer.
     private let assumesFreeKeys: Bool
     private let clock: PostgreSQLClock
@@ -55,11 +55,11 @@ final class PostgreSQLTransaction: WriteTransaction {
     private var hasAssumed = false
     private(set) var ending: Ending?
 
-    init(_ connection: PostgreSQLConnection, _ clock: PostgreSQLClock, isCareful: Bool, assumesFreeKeys: Bool) {
+    init(_ connection: PostgreSQLConnection, _ clock: PostgreSQLClock, usesSavepoints: Bool, assumesFreeKeys: Bool) {
         self.connection = connection
         self.clock = clock
-        self.isCareful = isCareful
-        self.assumesFreeKeys = assumesFreeKeys && !isCareful
+        self.usesSavepoints = usesSavepoints
+        self.assumesFreeKeys = assumesFreeKeys && !usesSavepoints
     }
 
     var batchMemory: BatchMemory? { held }
@@ -116,7 +116,7 @@ final class PostgreSQLTransaction: WriteTransaction {
     }
 
     func insert(_ row: NewRow, named name: String) throws {
-        guard !isCareful else { return try perform(row.inserting) }
+        guard !usesSavepoints else { return try perform(row.inserting) }
         try collect(row, named: name)
     }
 
@@ -131,7 +131,7 @@ final class PostgreSQLTransaction: WriteTransaction {
         if let failure = ending?.failure ?? operation?.failure { throw failure }
         return try noting {
             try sendCollected()
-            if isCareful, let operation, !operation.hasSavepoint {
+            if usesSavepoints, let operation, !operation.hasSavepoint {
                 try connection.send("SAVEPOINT operation", isInOperation: false)
                 self.operation?.hasSavepoint = true
             }
@@ -169,7 +169,7 @@ final class PostgreSQLTransaction: WriteTransaction {
             case .conflict: ending = .conflict(failure.failure)
             case .statement where !failure.isInOperation: ending = .failed(failure.failure)
             case .statement where hasAssumed && failure.isKeyTaken: ending = .keyTaken
-            case .statement where !isCareful: ending = .needsCare
+            case .statement where !usesSavepoints: ending = .needsSavepoints
             case .statement: operation?.failure = failure.failure
             }
             throw ending?.failure ?? failure.failure
@@ -217,8 +217,8 @@ final class PostgreSQLTransaction: WriteTransaction {
                 collected.undoOperation()
                 return held.undoOperation(isRolledBack: false)
             }
-            ending = .needsCare
-            throw Ending.needsCare.failure
+            ending = .needsSavepoints
+            throw Ending.needsSavepoints.failure
         }
         // Pending statements are settled first: after a failure among them, the server would skip the rollback too.
         do {

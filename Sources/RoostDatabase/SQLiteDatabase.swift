@@ -33,9 +33,9 @@ public final class SQLiteDatabase: Database {
     private let logFrames: LogFrameCount
     private let clock: @Sendable () -> Timestamp
     private let memory: SQLiteMemory
-    private let care = WriteCare()
+    private let care = SavepointPolicy()
     /// Whether the system can report which parts of the files it has in memory.
-    package let readsAtOnce: Bool
+    package let canReadWithoutBlocking: Bool
 
     /// The number of readers besides the writer.
     public let readerCount = 2
@@ -99,7 +99,7 @@ public final class SQLiteDatabase: Database {
         marks = StorageMarks(state: start.state, file: start.stateFile, logPath: files.log)
         logFrames = start.logFrames
         checkpoints = Mutex(Checkpoints(generation: start.state.generation, logFrames: checkpointFrames))
-        readsAtOnce = roost_allow_at_once(files.state) == 1
+        canReadWithoutBlocking = roost_allow_at_once(files.state) == 1
         notes = start.notes
         losses = start.losses
         do {
@@ -207,14 +207,14 @@ public final class SQLiteDatabase: Database {
         try writer.writeWithoutTransaction { database in
             try DatabaseFailure.translating {
                 try requireLog()
-                let isCareful = care.isNeeded()
-                var transaction = SQLiteTransaction(database, writerStatements, isCareful: isCareful, clock: clock)
+                let usesSavepoints = care.isNeeded()
+                var transaction = SQLiteTransaction(database, writerStatements, usesSavepoints: usesSavepoints, clock: clock)
                 let result: T
                 do {
                     result = try commit(transaction, body)
-                } catch  where transaction.needsCare {
+                } catch  where transaction.needsSavepoints {
                     care.noteNeed()
-                    transaction = SQLiteTransaction(database, writerStatements, isCareful: true, clock: clock)
+                    transaction = SQLiteTransaction(database, writerStatements, usesSavepoints: true, clock: clock)
                     result = try commit(transaction, body)
                 }
                 try watch.withLock { try $0.check() }
@@ -261,8 +261,8 @@ public final class SQLiteDatabase: Database {
         try readers.withReader { try read(on: $0, body) }
     }
 
-    public func readAtOnce<T>(_ body: (any Transaction) throws -> T) throws -> T? {
-        guard readsAtOnce else { return nil }
+    public func readWithoutBlocking<T>(_ body: (any Transaction) throws -> T) throws -> T? {
+        guard canReadWithoutBlocking else { return nil }
         let found: T?? = try readers.withFreeReader { reader in
             roost_begin_at_once()
             let result = Result { try read(on: reader, body) }

@@ -2,7 +2,7 @@ import RoostAPI
 import RoostCore
 import Synchronization
 
-/// The values that a database in one process keeps between its reads (``ReadMemory``), and the record of changes that keeps them exact.
+/// The values that a database in one process keeps between its reads (``ReadCache``), and the record of changes that keeps them exact.
 ///
 /// All writes use one connection, so commits are numbered in the order in which they become visible. The record has the number of the newest commit
 /// of each mark, and is never shortened: an unused mark costs only its place.
@@ -33,22 +33,22 @@ final class SQLiteMemory: Sendable {
     // MARK: Readers
 
     /// Returns the memory for a snapshot that hasn't begun.
-    func forSnapshot() -> any ReadMemory { Snapshot(memory: self, commit: changes.withLock { $0.ended }) }
+    func forSnapshot() -> any ReadCache { Snapshot(memory: self, commit: changes.withLock { $0.ended }) }
 
     func forget() { values.withLock { $0.removeAll() } }
 
     /// The size of the kept values, and the number of users they belong to.
     var extent: (sizeBytes: Int, userCount: Int) { values.withLock { $0.extent } }
 
-    private struct Snapshot: ReadMemory {
+    private struct Snapshot: ReadCache {
         let memory: SQLiteMemory
         let commit: Int64
 
         var isChecked: Bool { memory.isChecked }
 
-        func value(for user: UserID) -> (any KeptValue)? { memory.values.withLock { $0.value(for: user) } }
+        func value(for user: UserID) -> (any CachedValue)? { memory.values.withLock { $0.value(for: user) } }
 
-        func keep(_ value: any KeptValue, for user: UserID) -> Bool {
+        func keep(_ value: any CachedValue, for user: UserID) -> Bool {
             memory.changes.withLock { $0.record() }
             return memory.values.withLock { $0.keep(value, for: user) }
         }
@@ -85,7 +85,7 @@ final class SQLiteMemory: Sendable {
     /// Values by user; the least recently used ones are evicted.
     private struct Values {
         private struct Entry {
-            var value: any KeptValue
+            var value: any CachedValue
             var lastUse: Int64
             let sizeBytes: Int
         }
@@ -97,13 +97,13 @@ final class SQLiteMemory: Sendable {
 
         init(sizeBytesMax: Int) { self.sizeBytesMax = sizeBytesMax }
 
-        mutating func value(for user: UserID) -> (any KeptValue)? {
+        mutating func value(for user: UserID) -> (any CachedValue)? {
             useCount += 1
             entries[user]?.lastUse = useCount
             return entries[user]?.value
         }
 
-        mutating func keep(_ value: any KeptValue, for user: UserID) -> Bool {
+        mutating func keep(_ value: any CachedValue, for user: UserID) -> Bool {
             useCount += 1
             // The sizes of the entry and the user's id are estimates.
             let entry = Entry(value: value, lastUse: useCount, sizeBytes: value.sizeBytes + user.rawValue.utf8.count + 128)

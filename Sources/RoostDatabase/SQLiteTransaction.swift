@@ -7,7 +7,7 @@ import RoostCore
 ///
 /// An operation that throws before it has written anything leaves nothing to undo, and rules check what can be refused before they write. So a
 /// transaction first runs without savepoints: with a savepoint SQLite copies every page that the operation is the first to change. If an operation
-/// throws after it has written, ``needsCare`` records that this run can't be committed; it is run again, carefully: each operation has a savepoint
+/// throws after it has written, ``needsSavepoints`` records that this run can't be committed; it is run again, carefully: each operation has a savepoint
 /// before it writes ([0014](docs/decisions/0014-without-savepoints-first.md)).
 ///
 /// GRDB opens the connections; SQLite's own functions bind values and read columns, and statements are kept.
@@ -15,10 +15,10 @@ final class SQLiteTransaction: WriteTransaction {
     private let database: GRDB.Database
     private let statements: PreparedStatements
     private let clock: @Sendable () -> Timestamp
-    private let isCareful: Bool
+    private let usesSavepoints: Bool
     private var operation: Operation?
     /// Whether an operation without a savepoint has to be undone. Nothing of this run is committed then.
-    private(set) var needsCare = false
+    private(set) var needsSavepoints = false
 
     /// The current operation.
     private struct Operation {
@@ -30,18 +30,18 @@ final class SQLiteTransaction: WriteTransaction {
     /// Nil for a transaction that only reads.
     let batchMemory: BatchMemory?
     /// Nil for a transaction that writes.
-    let memory: (any ReadMemory)?
+    let memory: (any ReadCache)?
     /// The changes of the operations so far, including those that were rolled back.
     private(set) var changes: [ChangeMark] = []
 
     /// - Parameter statements: The connection's statements.
     init(
-        _ database: GRDB.Database, _ statements: PreparedStatements, memory: (any ReadMemory)? = nil, isCareful: Bool = false,
+        _ database: GRDB.Database, _ statements: PreparedStatements, memory: (any ReadCache)? = nil, usesSavepoints: Bool = false,
         clock: @escaping @Sendable () -> Timestamp
     ) {
         self.database = database
         self.statements = statements
-        self.isCareful = isCareful
+        self.usesSavepoints = usesSavepoints
         self.memory = memory
         batchMemory = memory == nil ? BatchMemory() : nil
         self.clock = clock
@@ -62,7 +62,7 @@ final class SQLiteTransaction: WriteTransaction {
 
     /// Sends deferred writes, and commits.
     func commit() throws {
-        guard !needsCare else { throw Self.care }
+        guard !needsSavepoints else { throw Self.care }
         try writeDue()
         _ = try run("COMMIT") { _ in }
     }
@@ -96,7 +96,7 @@ final class SQLiteTransaction: WriteTransaction {
             _ = try run("ROLLBACK TO operation") { _ in }
             _ = try run("RELEASE operation") { _ in }
         } else if operation.hasWritten {
-            needsCare = true
+            needsSavepoints = true
             throw Self.care
         }
         batchMemory?.undoOperation(isRolledBack: operation.hasSavepoint)
@@ -128,7 +128,7 @@ final class SQLiteTransaction: WriteTransaction {
     /// Sends deferred writes before a statement, and in a careful run sets the operation's savepoint if it is about to write.
     private func prepare(writing isWriting: Bool) throws {
         guard let batchMemory else { return }
-        if isCareful {
+        if usesSavepoints {
             // Deferred writes of earlier operations stay whatever the outcome of this one, so they are sent before its savepoint if this one has
             // added none.
             if !batchMemory.isBypassed, !batchMemory.hasOperationWritten { try writeDue() }

@@ -199,7 +199,7 @@ extension RealClusterTests {
                     tokenKeys: keys)
                 return log.all
             }
-            try database.lookAtClock()
+            try database.readClock()
             let now = database.now()
             #expect(try lines(at: now) == [])
             #expect(try lines(at: now.after(seconds: 20)) == [])

@@ -57,7 +57,7 @@ struct ReadsAtOnceTests {
         let answers = world.answers
         func submit() throws -> ReadDispatch { try world.engine.submit(read: Self.job { answers.add($0) }, atOnce: true) }
         let first = try submit()
-        #expect(first == (database.readsAtOnce ? .ranInline : .queued))
+        #expect(first == (database.canReadWithoutBlocking ? .ranInline : .queued))
         if first == .ranInline { #expect(answers.list == ["7"]) }
         try await eventually("the first answer") { answers.list.count == 1 }
 
@@ -104,7 +104,7 @@ struct ReadsAtOnceTests {
         var readerCount: Int { own.readerCount }
         func write<T>(lane: Int, _ body: (any WriteTransaction) throws -> T) throws -> T { try own.write(lane: lane, body) }
         func read<T>(_ body: (any Transaction) throws -> T) throws -> T { try own.read(body) }
-        func readAtOnce<T>(_ body: (any Transaction) throws -> T) throws -> T? {
+        func readWithoutBlocking<T>(_ body: (any Transaction) throws -> T) throws -> T? {
             _ = try own.read(body)
             return nil
         }
@@ -132,7 +132,7 @@ struct ReadsAtOnceTests {
         var readerCount: Int { own.readerCount }
         func write<T>(lane: Int, _ body: (any WriteTransaction) throws -> T) throws -> T { try own.write(lane: lane, body) }
         func read<T>(_ body: (any Transaction) throws -> T) throws -> T { try own.read(body) }
-        func readAtOnce<T>(_ body: (any Transaction) throws -> T) throws -> T? {
+        func readWithoutBlocking<T>(_ body: (any Transaction) throws -> T) throws -> T? {
             let start = NIODeadline.now()
             let result = try own.read(body)
             while NIODeadline.now() - start < time {}

@@ -29,7 +29,7 @@ package final class EffectProbe: Sendable {
         var settings = EffectSettings()
         settings.kinds += [Self.kind(Self.inside), Self.kind(Self.outside)]
         settings.performers = [Self.outside: { [self] in try await perform($0) }]
-        settings.lookInterval = .milliseconds(200)
+        settings.pollInterval = .milliseconds(200)
         settings.retryAfter = .milliseconds(50)
         return settings
     }

@@ -3,8 +3,8 @@ import RoostAPI
 /// Pages of the channels kept between reads. A test compares them with the results of statements.
 extension QueryChannels {
     /// Returns a source of the caller's own channels from the kept ones; nil if the query needs more than is kept of them, or none are kept.
-    func keptChannels(of user: UserID, in transaction: any Transaction) throws -> Walk.Source<ChannelID>? {
-        guard needsOnlyWhatIsKept, let rows = try transaction.keptChannels(of: user) else { return nil }
+    func cachedOwnChannels(of user: UserID, in transaction: any Transaction) throws -> Walk.Source<ChannelID>? {
+        guard isServedByCache, let rows = try transaction.cachedOwnChannels(of: user) else { return nil }
         return { stretch in
             KeptStretch(stretch, of: rows, by: self).places(among: rows, matching: self).map { place in
                 let row = rows[place.index]
@@ -17,7 +17,7 @@ extension QueryChannels {
     }
 
     /// Whether it uses only the filters and orders that ``matches(_:)`` and ``keys(of:)`` support.
-    private var needsOnlyWhatIsKept: Bool {
+    private var isServedByCache: Bool {
         guard effectiveSort == .lastMessage || effectiveSort == .lastActivity || effectiveSort == .unreadFirst,
             includeDeleted != true
         else { return false }

@@ -1,6 +1,6 @@
 import RoostAPI
 
-/// One user's channels, kept between reads by an engine that can (``ReadMemory``), with the values that totals and lists need
+/// One user's channels, kept between reads by an engine that can (``ReadCache``), with the values that totals and lists need
 /// of each. These read all of a user's memberships: of thousands of channels, only a few have changed since the last time.
 ///
 /// A row depends on the channel's head and on the user's own membership. The engine records changes of heads. The user's stream
@@ -47,7 +47,7 @@ struct OwnChannel: Hashable, Sendable {
 }
 
 /// The kept state of a user.
-private enum KeptChannels: KeptValue {
+private enum CachedOwnChannels: CachedValue {
     /// No list: it is read after this many more reads. `next` is the following wait, if the list then doesn't help.
     case waiting(readCount: Int, next: Int)
     case list(OwnChannelList)
@@ -114,7 +114,7 @@ private struct OwnChannelList: Sendable {
     }
 
     /// The state to keep if so much has changed that a statement over all rows costs less.
-    var abandoned: KeptChannels {
+    var abandoned: CachedOwnChannels {
         let next = useCount > 1 ? 1 : min(wait * 2, Self.waitMax)
         return .waiting(readCount: next, next: next)
     }
@@ -139,15 +139,15 @@ extension [OwnChannel] {
 extension Transaction {
     /// Returns the channels that a user is a member of, without deleted ones, in the byte order of the ids, as of the snapshot;
     /// nil if a statement over all of them should read them.
-    func keptChannels(of user: UserID) throws -> [OwnChannel]? {
+    func cachedOwnChannels(of user: UserID) throws -> [OwnChannel]? {
         guard let memory else { return nil }
-        let kept = memory.value(for: user) as? KeptChannels
+        let kept = memory.value(for: user) as? CachedOwnChannels
         switch kept {
         case .waiting(let readCount, let next)? where readCount > 1:
-            memory.keep(KeptChannels.waiting(readCount: readCount - 1, next: next), for: user)
+            memory.keep(CachedOwnChannels.waiting(readCount: readCount - 1, next: next), for: user)
             return nil
         case nil where !memory.isChecked:
-            memory.keep(KeptChannels.waiting(readCount: 1, next: 1), for: user)
+            memory.keep(CachedOwnChannels.waiting(readCount: 1, next: 1), for: user)
             return nil
         default: break
         }
@@ -165,19 +165,19 @@ extension Transaction {
     }
 
     /// Reads all of a user's channels, and keeps them.
-    private func readList(of user: UserID, at userSeq: Seq, wait: Int, _ memory: any ReadMemory) throws -> [OwnChannel] {
+    private func readList(of user: UserID, at userSeq: Seq, wait: Int, _ memory: any ReadCache) throws -> [OwnChannel] {
         let rows = try ownChannels(of: user)
         if rows.count >= OwnChannelList.countMin || memory.isChecked {
             let list = OwnChannelList(rows, userSeq: userSeq, commit: memory.commit, wait: wait)
-            if memory.keep(KeptChannels.list(list), for: user) { return rows }
+            if memory.keep(CachedOwnChannels.list(list), for: user) { return rows }
         }
-        memory.keep(KeptChannels.waiting(readCount: OwnChannelList.waitMax, next: OwnChannelList.waitMax), for: user)
+        memory.keep(CachedOwnChannels.waiting(readCount: OwnChannelList.waitMax, next: OwnChannelList.waitMax), for: user)
         return rows
     }
 
     /// Reads the rows of a list again that may have changed; nil if they are too many.
     private func refresh(
-        _ kept: OwnChannelList, of user: UserID, at userSeq: Seq, _ memory: any ReadMemory
+        _ kept: OwnChannelList, of user: UserID, at userSeq: Seq, _ memory: any ReadCache
     ) throws -> [OwnChannel]? {
         // Another read has kept a newer snapshot than this one.
         guard kept.userSeq <= userSeq else { return nil }
@@ -207,7 +207,7 @@ extension Transaction {
         guard !channels.isEmpty || list.userSeq < userSeq || list.useCount < 2 else { return list.rows }
         (list.userSeq, list.commit) = (userSeq, memory.commit)
         list.useCount = min(list.useCount + 1, 2)
-        memory.keep(KeptChannels.list(list), for: user)
+        memory.keep(CachedOwnChannels.list(list), for: user)
         return list.rows
     }
 

@@ -14,7 +14,7 @@ extension QueryChannels: Handled, PagedQuery {
         let (caller, transaction) = (context.caller, context.transaction)
         let sources: [Walk.Source<ChannelID>] =
             switch membership ?? .member {
-            case .member: [try keptChannels(of: caller.user, in: transaction) ?? ownChannels(of: caller.user, in: transaction)]
+            case .member: [try cachedOwnChannels(of: caller.user, in: transaction) ?? ownChannels(of: caller.user, in: transaction)]
             case .all, .notMember: try findableChannels(for: caller, in: transaction)
             }
         var capabilityCache = Permissions.CapabilityCache(of: caller.role, now: context.now)

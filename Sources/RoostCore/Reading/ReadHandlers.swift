@@ -117,7 +117,7 @@ extension GetUnread: Handled {
 extension GetTotalUnread: Handled {
     public func handle(in context: inout Context) throws -> TotalUnread {
         try context.require(.streamRead)
-        if let channels = try context.transaction.keptChannels(of: context.caller.user) { return TotalUnread(channels) }
+        if let channels = try context.transaction.cachedOwnChannels(of: context.caller.user) { return TotalUnread(channels) }
         let ofUser: SQL = """
             FROM members m JOIN channel_heads h ON h.channel_id = m.channel_id
             WHERE m.user_id = \(context.caller.user) AND m.state = 'member' AND m.is_channel_deleted = 0 AND h.is_deleted = 0

@@ -262,14 +262,14 @@ final class ClusterNode: Delivery {
     // MARK: Repair
 
     private func runRepair() {
-        var lastLook: Int64 = 0
+        var lastPoll: Int64 = 0
         while let requests = questions.take(within: .seconds(1)) {
-            func lookNowAndThen() {
-                guard Self.now - lastLook >= 1000 else { return }
-                lastLook = Self.now
-                lookAtDatabase()
+            func pollDatabaseIfDue() {
+                guard Self.now - lastPoll >= 1000 else { return }
+                lastPoll = Self.now
+                pollDatabase()
             }
-            lookNowAndThen()
+            pollDatabaseIfDue()
             settleAfterReconnect()
             var opening: [StreamID] = []
             for request in requests { if case .open(let streams) = request { opening += streams } }
@@ -277,7 +277,7 @@ final class ClusterNode: Delivery {
             for request in requests {
                 answer(request)
                 // Each failing request takes a while, and there may be many.
-                lookNowAndThen()
+                pollDatabaseIfDue()
             }
         }
     }
@@ -294,10 +294,10 @@ final class ClusterNode: Delivery {
     }
 
     /// While the database doesn't answer, the server isn't ready: writes are refused, and sockets stay open.
-    private func lookAtDatabase() {
+    private func pollDatabase() {
         var isReachable = true
         do {
-            try database.lookAtClock()
+            try database.readClock()
         } catch {
             isReachable = false
         }

@@ -83,7 +83,7 @@ final class EffectRunner: Sendable {
                 guard begin(effect) else { break }
             }
             // If the limit is reached, the alarm rings when an effect ends.
-            alarm.sleep(until: next, now: now, atMost: settings.lookInterval)
+            alarm.sleep(until: next, now: now, atMost: settings.pollInterval)
         } catch {
             if pace.shouldLog() { logger.warning("Due effects can't be read from the database.", metadata: ["error": "\(error)"]) }
             alarm.sleep(until: nil, now: now, atMost: settings.retryAfter)
@@ -159,15 +159,15 @@ final class EffectRunner: Sendable {
             group.addTask { try await body() }
             group.addTask { [settings] in
                 try await Task.sleep(for: settings.performingTime)
-                throw TookTooLong()
+                throw TimedOut()
             }
             defer { group.cancelAll() }
-            guard let outcome = try await group.next() else { throw TookTooLong() }
+            guard let outcome = try await group.next() else { throw TimedOut() }
             return outcome
         }
     }
 
-    private struct TookTooLong: Error {}
+    private struct TimedOut: Error {}
 
     private func finish(_ effect: Effect, _ outcome: String, of kind: EffectKind) {
         let answer = Answer(false)
@@ -218,7 +218,7 @@ final class EffectRunner: Sendable {
     private static func reason(of error: any Error) -> String {
         switch error {
         case let error as RoostError: "\(error.code.rawValue): \(error.message)"
-        case is TookTooLong: "timeout: It took too long."
+        case is TimedOut: "timeout: It took too long."
         default: "\(type(of: error))"
         }
     }

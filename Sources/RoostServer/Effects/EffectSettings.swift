@@ -15,7 +15,7 @@ package struct EffectSettings: Sendable {
     /// The time limit of a performer. A lease lasts twice that.
     package var performingTime = Duration.seconds(30)
     /// How often to look for effects that other nodes committed, or that became due by a clock change.
-    package var lookInterval = Duration.seconds(1)
+    package var pollInterval = Duration.seconds(1)
     /// The pause after a failure of the database or the engine.
     package var retryAfter = Duration.milliseconds(500)
 

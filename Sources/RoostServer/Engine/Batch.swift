@@ -319,12 +319,12 @@ extension ReadBatch {
     ///
     /// - Parameter hasBegun: Set if it has begun.
     /// - Returns: Nil if it would have to wait, or the database failed: a reader thread then runs it, and reports the error.
-    static func runAtOnce(
+    static func runWithoutBlocking(
         _ job: Job, in database: any Database, _ settings: BatchSettings, began hasBegun: inout Bool,
         _ perform: (BatchAction) -> Void
     ) -> JobOutcome? {
         guard settings.memory?.isFull != true, job.callerMemory?.isFull != true else { return nil }
-        let outcome = try? database.readAtOnce { transaction in
+        let outcome = try? database.readWithoutBlocking { transaction in
             hasBegun = true
             var ids = IDGenerator()
             return try job.outcome(ids: &ids, now: database.now(), settings, perform) { try $0(transaction) }

@@ -181,7 +181,7 @@ final class Engine: Sendable {
     @discardableResult
     func submit(read job: Job, atOnce: Bool = false) throws(RoostError) -> ReadDispatch {
         if let rate = job.userRate { try signals.admit(job.caller.user, job.operation, at: rate) }
-        let way = atOnce ? readAtOnce(job) : .queued
+        let way = atOnce ? readWithoutBlocking(job) : .queued
         if way != .ranInline { try submit(toReaders: job) }
         return way
     }
@@ -447,11 +447,11 @@ final class Engine: Sendable {
     }
 
     /// Runs a brief operation on an event loop, unless others are queued for the reader threads or it would have to wait.
-    private func readAtOnce(_ job: Job) -> ReadDispatch {
+    private func readWithoutBlocking(_ job: Job) -> ReadDispatch {
         guard reads.length == 0 else { return .queued }
         let started = DispatchTime.now()
         var hasBegun = false
-        guard let outcome = ReadBatch.runAtOnce(job, in: database, settings, began: &hasBegun, { perform($0) }) else {
+        guard let outcome = ReadBatch.runWithoutBlocking(job, in: database, settings, began: &hasBegun, { perform($0) }) else {
             return hasBegun ? .gaveUp : .queued
         }
         answer(job, outcome)

@@ -63,14 +63,14 @@ struct PostgreSQLDatabaseTests {
         func connection(_ url: String) throws -> PostgreSQLConnection {
             try PostgreSQLConnection(try PostgreSQLAddress(url: url), isLane: true)
         }
-        #expect(try connection(url).silenceMilliseconds == 40_000)
-        #expect(try connection("\(url)?options=-c%20statement_timeout%3D5s").silenceMilliseconds == 40_000)
+        #expect(try connection(url).responseTimeoutMilliseconds == 40_000)
+        #expect(try connection("\(url)?options=-c%20statement_timeout%3D5s").responseTimeoutMilliseconds == 40_000)
         let patient = try connection("\(url)?options=-c%20statement_timeout%3D2min")
-        #expect(patient.silenceMilliseconds == 130_000)
+        #expect(patient.responseTimeoutMilliseconds == 130_000)
         patient.setUnlimitedWaiting(true)
-        #expect(patient.silenceMilliseconds == nil)
+        #expect(patient.responseTimeoutMilliseconds == nil)
         patient.setUnlimitedWaiting(false)
-        #expect(patient.silenceMilliseconds == 130_000)
+        #expect(patient.responseTimeoutMilliseconds == 130_000)
     }
 
     @Test("I24 a session whose machine has vanished ends within a minute, unless the URL says otherwise")

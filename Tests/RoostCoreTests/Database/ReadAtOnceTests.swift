@@ -6,7 +6,7 @@ import RoostDatabase
 import RoostTestSupport
 import Testing
 
-/// Reads of SQLite that wait for nothing (``Database/readAtOnce(_:)``).
+/// Reads of SQLite that wait for nothing (``Database/readWithoutBlocking(_:)``).
 @Suite("Reads at once", .enabled(if: TestDatabase.Engine.chosen == .sqlite))
 struct ReadAtOnceTests {
     /// Opens a database with a table that isn't in the server's cache, and passes its file to the body. The file is closed with the database: a process
@@ -35,19 +35,19 @@ struct ReadAtOnceTests {
     }
 
     private static func size(of number: Int64, atOnceIn database: SQLiteDatabase) throws -> Int? {
-        try database.readAtOnce { try text(of: number, in: $0)?.count } ?? nil
+        try database.readWithoutBlocking { try text(of: number, in: $0)?.count } ?? nil
     }
 
     @Test("Pages in the system's memory are read, and pages that it would have to read from the disk aren't waited for")
     func memory() throws {
         try withRows { database, file in
-            let size = database.readsAtOnce ? 3000 : nil
+            let size = database.canReadWithoutBlocking ? 3000 : nil
             #expect(try Self.size(of: 17, atOnceIn: database) == size)
             roost_drop_cache(file)
             let isGone = Self.isGone(file)
             // However a rule handles the failure, its result doesn't count.
-            let found = try database.readAtOnce { (try? Self.text(of: 3990, in: $0)) ?? "nothing" }
-            #expect((found == nil) == (isGone || !database.readsAtOnce))
+            let found = try database.readWithoutBlocking { (try? Self.text(of: 3990, in: $0)) ?? "nothing" }
+            #expect((found == nil) == (isGone || !database.canReadWithoutBlocking))
             #expect(try database.read { try Self.text(of: 3990, in: $0)?.count } == 3000)
             #expect(try Self.size(of: 3990, atOnceIn: database) == size)
         }
@@ -72,14 +72,14 @@ struct ReadAtOnceTests {
     func refusal() throws {
         try withRows { database, _ in
             let refusal = RoostError(.notFound, "It isn't there.")
-            let result = Result { try database.readAtOnce { _ -> Int in throw refusal } }
-            if database.readsAtOnce {
+            let result = Result { try database.readWithoutBlocking { _ -> Int in throw refusal } }
+            if database.canReadWithoutBlocking {
                 #expect(throws: refusal) { try result.get() }
             } else {
                 #expect(try result.get() == nil)
             }
             let next = try Self.size(of: 1, atOnceIn: database)
-            #expect(next == (database.readsAtOnce ? 3000 : nil))
+            #expect(next == (database.canReadWithoutBlocking ? 3000 : nil))
         }
     }
 }
@@ -92,7 +92,7 @@ struct ReadAtOnceOfPostgreSQLTests {
         let files = try TestDatabase()
         let database = try files.open()
         var hasBegun = false
-        let found = try database.readAtOnce { transaction in
+        let found = try database.readWithoutBlocking { transaction in
             hasBegun = true
             return try transaction.first("SELECT 7") { $0.int64() }
         }

@@ -4,7 +4,7 @@ import Synchronization
 ///
 /// A transaction that turns out to need them is run twice. The client that causes one usually causes the next too, so the transactions after it have
 /// savepoints from the start: no client can make each of them run twice.
-final class WriteCare: Sendable {
+final class SavepointPolicy: Sendable {
     /// The number of transactions with savepoints after one that needed them.
     static let transactionCount = 64
 

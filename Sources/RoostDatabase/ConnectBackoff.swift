@@ -6,7 +6,7 @@ import Synchronization
 /// A session that waits for a synchronous standby, or for a disk, doesn't notice that its client is gone, and keeps occupying one of the server's
 /// connections. Without pauses each lane would leave one behind every 40 seconds or so, until no client could connect. The first new connection is
 /// made at once: another server may have taken over.
-struct SilencePauses {
+struct ConnectBackoff {
     private var count = 0
     private var end: ContinuousClock.Instant?
 
@@ -15,7 +15,7 @@ struct SilencePauses {
 
     /// Records that a connection was given up without an answer, after the longest silence that it may have. Other waits at that time end within the
     /// same period, and count once.
-    mutating func noteSilence(at now: ContinuousClock.Instant, after silence: Duration = SilencePauses.first) {
+    mutating func noteTimeout(at now: ContinuousClock.Instant, after silence: Duration = ConnectBackoff.first) {
         guard remaining(at: now) == nil else { return }
         count += 1
         guard count > 1 else { return }
@@ -30,11 +30,11 @@ struct SilencePauses {
 }
 
 /// The pauses of all lanes of a database: an answer to one ends them for all.
-final class SharedSilence: Sendable {
-    private let pauses = Mutex(SilencePauses())
+final class SharedConnectBackoff: Sendable {
+    private let pauses = Mutex(ConnectBackoff())
 
     var remaining: Duration? { pauses.withLock { $0.remaining(at: .now) } }
-    func noteSilence(after silence: Duration) { pauses.withLock { $0.noteSilence(at: .now, after: silence) } }
+    func noteTimeout(after silence: Duration) { pauses.withLock { $0.noteTimeout(at: .now, after: silence) } }
     func noteAnswer() { pauses.withLock { $0.noteAnswer() } }
 }
 #endif

@@ -10,7 +10,7 @@ public import RoostAPI
 ///   has changed after the lower one of the two. Whatever may have changed is read from the snapshot itself.
 ///
 /// It is only asked for changes once the transaction has read something: a snapshot begins with its first statement.
-public protocol ReadMemory: Sendable {
+public protocol ReadCache: Sendable {
     /// The number of a commit that the snapshot contains, with all earlier ones.
     var commit: Int64 { get }
 
@@ -18,20 +18,20 @@ public protocol ReadMemory: Sendable {
     var isChecked: Bool { get }
 
     /// Returns the value kept for a user; nil if there is none, or none any longer.
-    func value(for user: UserID) -> (any KeptValue)?
+    func value(for user: UserID) -> (any CachedValue)?
 
     /// Keeps a value, replacing the former one.
     ///
     /// - Returns: False if it is too large to be kept.
     @discardableResult
-    func keep(_ value: any KeptValue, for user: UserID) -> Bool
+    func keep(_ value: any CachedValue, for user: UserID) -> Bool
 
     /// Returns the indices in a list of marks that may have changed after a commit; nil if there are more than `max`.
     func changes(among marks: [ChangeMark], after commit: Int64, atMost max: Int) -> [Int]?
 }
 
 /// A value that an engine keeps and may evict at any time.
-public protocol KeptValue: Sendable {
+public protocol CachedValue: Sendable {
     /// Its approximate size in memory.
     var sizeBytes: Int { get }
 }
