@@ -188,7 +188,7 @@ final class PostgreSQLTransaction: WriteTransaction {
             let result = try body()
             try keep()
             return result
-        } catch let made as StreamMadeMeanwhile {
+        } catch let made as StreamCreatedConcurrently {
             ending = ending ?? .conflict(DatabaseFailure(message: made.description, kind: .transaction))
             throw ending?.failure ?? made
         } catch {

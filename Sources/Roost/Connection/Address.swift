@@ -30,7 +30,7 @@ struct Address: Hashable {
             throw .invalidArgument("url", "must have no query, fragment, user or password")
         }
         let path = url.path(percentEncoded: true)
-        self.path = path.isEmpty || path == "/" ? Self.usualPath : path
+        self.path = path.isEmpty || path == "/" ? Self.defaultPath : path
     }
 
     /// Whether the URL has a number in place of the port.
@@ -39,7 +39,7 @@ struct Address: Hashable {
     }
 
     /// The path of a server's socket, unless a proxy puts it elsewhere.
-    static let usualPath = "/v1/socket"
+    static let defaultPath = "/v1/socket"
 
     /// Whether the host is an IP address rather than a name.
     var isNumeric: Bool {

@@ -56,7 +56,7 @@ public struct ListUpdate<Item: Identifiable & Hashable & Sendable>: Sendable whe
         let between = kept.filter {
             $0.from - Self.count(below: $0.from, in: oldIndices) == $0.to - Self.count(below: $0.to, in: newIndices)
         }
-        let staying = Set(LongestRun.indices(of: between.map(\.from)).map { between[$0].to })
+        let staying = Set(LongestIncreasingSubsequence.indices(of: between.map(\.from)).map { between[$0].to })
         moved = kept.filter { !staying.contains($0.to) }.map { Move(from: $0.from, to: $0.to) }
     }
 
@@ -84,7 +84,7 @@ public struct ListUpdate<Item: Identifiable & Hashable & Sendable>: Sendable whe
             if old[from] != items[index] { updated.append(index) }
         }
         removed = oldRange.filter { !isKept[$0 - oldRange.lowerBound] }
-        let staying = LongestRun.indices(of: kept.map(\.from))
+        let staying = LongestIncreasingSubsequence.indices(of: kept.map(\.from))
         moved = kept.indices.filter { !staying.contains($0) }.map { Move(from: kept[$0].from, to: kept[$0].to) }
     }
 

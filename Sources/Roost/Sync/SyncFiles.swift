@@ -118,7 +118,7 @@ package struct SyncFiles: Sendable {
     /// and operations meant for another name aren't sent.
     package static func folderName(of user: UserID, at url: URL) -> String {
         // The default path means the same as none.
-        let path = [Address.usualPath, "/"].contains(url.path()) ? "" : url.path()
+        let path = [Address.defaultPath, "/"].contains(url.path()) ? "" : url.path()
         let whole = "\(user.rawValue)@\(url.host() ?? ""):\(url.port ?? 0)\(path)"
         let readable = user.rawValue.unicodeScalars.prefix(40).map { scalar in
             scalar.isASCII && (scalar.properties.isAlphabetic || scalar.properties.numericType != nil) ? Character(scalar) : "_"

@@ -11,7 +11,7 @@ public struct SendMessage: Operation, MessageCarrying {
     public static let path = "/v1/channels/{channel}/messages"
     public static let permission = Permission.messageSend
     public static let summary = "Send a text message. Sending again with the same clientId answers with the stored message."
-    public static let repeatField: String? = "clientId"
+    public static let deduplicationField: String? = "clientId"
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID

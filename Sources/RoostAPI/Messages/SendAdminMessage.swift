@@ -13,7 +13,7 @@ public struct SendAdminMessage: Operation, MessageCarrying {
     public static let path = "/v1/messages"
     public static let permission = Permission.messageSendAdmin
     public static let summary = "Send an admin message to up to 100 channels. For admins and backends."
-    public static let repeatField: String? = "clientId"
+    public static let deduplicationField: String? = "clientId"
 
     /// 1 to 100, each once.
     public var channels: [ChannelID]

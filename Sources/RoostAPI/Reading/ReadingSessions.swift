@@ -14,7 +14,7 @@ public struct StartReading: Operation {
     public static let path = "/v1/channels/{channel}/reading"
     public static let permission = Permission.readingMark
     public static let summary = "Read a channel on this connection: what it receives counts as read. Only over a WebSocket."
-    public static let isAboutConnection = true
+    public static let isConnectionScoped = true
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
@@ -33,7 +33,7 @@ public struct StopReading: Operation {
     public static let path = "/v1/channels/{channel}/reading"
     public static let permission = Permission.streamRead
     public static let summary = "Stop reading a channel on this connection. Only over a WebSocket."
-    public static let isAboutConnection = true
+    public static let isConnectionScoped = true
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID

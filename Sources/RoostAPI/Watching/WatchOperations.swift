@@ -11,7 +11,7 @@ public struct WatchChannel: Operation {
     public static let path = "/v1/channels/{channel}/watch"
     public static let permission = Permission.channelWatch
     public static let summary = "Watch a channel on this connection, and get its state. Only over a WebSocket."
-    public static let isAboutConnection = true
+    public static let isConnectionScoped = true
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID
@@ -78,7 +78,7 @@ public struct QueryAndWatchChannels: Operation {
     public static let path = "/v1/watch"
     public static let permission = Permission.streamRead
     public static let summary = "Channels by filters, which are watched on this connection from then on. Only over a WebSocket."
-    public static let isAboutConnection = true
+    public static let isConnectionScoped = true
 
     /// The filters, the order and the page.
     public var query: QueryChannels
@@ -100,7 +100,7 @@ public struct UnwatchChannel: Operation {
     public static let path = "/v1/channels/{channel}/unwatch"
     public static let permission = Permission.streamRead
     public static let summary = "Stop watching a channel on this connection. Only over a WebSocket."
-    public static let isAboutConnection = true
+    public static let isConnectionScoped = true
 
     /// The channel: its id, or `type:id` (ST-03).
     public var channel: ChannelID

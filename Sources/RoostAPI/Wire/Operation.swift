@@ -20,9 +20,9 @@ public protocol Operation: Codable, Hashable, Sendable {
     static var isReadOnly: Bool { get }
     /// Whether it changes what the caller's connection receives or does. Its effect ends with the connection, so a retry on another one has
     /// to be carried out again.
-    static var isAboutConnection: Bool { get }
+    static var isConnectionScoped: Bool { get }
     /// The operation's own field by which the server recognises a retry. Nil for operations that take an ``IdempotencyKey`` instead.
-    static var repeatField: String? { get }
+    static var deduplicationField: String? { get }
 
     /// Throws if a field is outside its limits. The SDK calls it before sending, the server before anything else.
     func validate() throws(RoostError)
@@ -30,22 +30,24 @@ public protocol Operation: Codable, Hashable, Sendable {
 
 extension Operation {
     public static var isReadOnly: Bool { method == .get }
-    public static var isAboutConnection: Bool { false }
-    public static var repeatField: String? { nil }
+    public static var isConnectionScoped: Bool { false }
+    public static var deduplicationField: String? { nil }
 
     /// Whether a call may carry an ``IdempotencyKey``: it changes something that outlives the connection, and has no field of its own to
     /// recognise a retry.
-    public static var takesKey: Bool { !isReadOnly && !isAboutConnection && repeatField == nil }
+    public static var takesKey: Bool { !isReadOnly && !isConnectionScoped && deduplicationField == nil }
 
     /// Throws `invalid_argument` if a call of the operation takes no key.
     ///
     /// - Parameter field: The key's place in the request.
     public static func requireTakingKey(field: String) throws(RoostError) {
         guard !isReadOnly else { throw .invalidArgument(field, "isn't accepted by \(name), which changes nothing") }
-        guard !isAboutConnection else {
+        guard !isConnectionScoped else {
             throw .invalidArgument(field, "isn't accepted by \(name), which applies to one connection only")
         }
-        if let repeatField { throw .invalidArgument(field, "isn't accepted by \(name), which has \(repeatField) instead") }
+        if let deduplicationField {
+            throw .invalidArgument(field, "isn't accepted by \(name), which has \(deduplicationField) instead")
+        }
     }
 }
 

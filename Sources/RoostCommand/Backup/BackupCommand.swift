@@ -21,7 +21,7 @@ struct BackupCommand: AsyncParsableCommand {
     @Flag(help: "Print JSON.") var json = false
 
     func run() async throws {
-        let data = TokenMint.named(orUsual: data).directory
+        let data = TokenMint.named(orDefault: data).directory
         let target = URL(filePath: directory, directoryHint: .isDirectory).standardizedFileURL
         guard access(data.path, F_OK) == 0 || errno != ENOENT else {
             throw Failure("There is no data directory \(data.path). Name the server's with --data.".safe())

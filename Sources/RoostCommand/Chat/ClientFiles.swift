@@ -21,7 +21,7 @@ struct ClientFiles: ~Copyable {
         // Its name is for people: users whose ids differ only in characters replaced by "_" share it. The SDK's folders in it and the lock
         // are separate for each user.
         let name = "\(user)@\(url.host() ?? ""):\(url.port ?? 0)".map { $0.isASCII && ($0.isLetter || $0.isNumber) ? $0 : "_" }
-        let parent = named.map { URL(filePath: $0, directoryHint: .isDirectory) } ?? Self.usualParent()
+        let parent = named.map { URL(filePath: $0, directoryHint: .isDirectory) } ?? Self.defaultParent()
         let directory = parent.appending(path: String(name), directoryHint: .isDirectory)
         var reason: String?
         do {
@@ -42,7 +42,7 @@ struct ClientFiles: ~Copyable {
     deinit { if lock >= 0 { close(lock) } }
 
     /// The parent of the folders if none is named: the environment gives the user's state folder or home.
-    static func usualParent(environment: [String: String] = ProcessInfo.processInfo.environment) -> URL {
+    static func defaultParent(environment: [String: String] = ProcessInfo.processInfo.environment) -> URL {
         // Relative paths are to be ignored (XDG Base Directory Specification).
         func folder(_ name: String) -> URL? {
             environment.variable(name).flatMap { $0.hasPrefix("/") ? URL(filePath: $0, directoryHint: .isDirectory) : nil }

@@ -20,7 +20,7 @@ struct Keys: AsyncParsableCommand {
 
         /// - Throws: A ``Failure`` if no server has run.
         func ring() throws -> TokenKeyRing {
-            let mint = TokenMint.named(orUsual: data)
+            let mint = TokenMint.named(orDefault: data)
             _ = try mint.secretFile()
             // Another user's directory appears to be empty.
             guard access(mint.directory.path, R_OK | X_OK) == 0 else {

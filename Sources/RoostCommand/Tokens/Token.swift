@@ -32,7 +32,7 @@ struct Token: AsyncParsableCommand {
     private static let lifetimeSeconds = 86_400
 
     func run() async throws {
-        var mint = TokenMint.named(orUsual: data)
+        var mint = TokenMint.named(orDefault: data)
         let rules = await TokenRules.load(data: mint.directory.relativePath)
         mint.rules = rules
         let longest = rules.lifetimeSecondsMax

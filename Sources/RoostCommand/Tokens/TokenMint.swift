@@ -74,7 +74,7 @@ struct TokenMint: Sendable {
     }
 
     /// The data directory for a command, named or not; the standard one if there is none.
-    static func named(orUsual option: String?) -> TokenMint {
+    static func named(orDefault option: String?) -> TokenMint {
         named(option) ?? usual() ?? TokenMint(directory: URL(filePath: "\(Setting.data.standard)", directoryHint: .isDirectory))
     }
 

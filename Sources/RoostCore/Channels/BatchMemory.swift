@@ -23,7 +23,7 @@ public struct ChannelCaller: Hashable, Sendable {
 ///    (``Context/moveStream(byChangeIn:)``), and only in a channel that the transaction has locked; the users it mentions too,
 ///    with their own streams, once the transaction has locked those.
 /// 2. Pending writes are written before any other statement reads or writes. After one that writes, everything is read again.
-/// 3. Statements that touch neither heads nor memberships declare so (``Transaction/besideBatchMemory(_:)``), and so do those
+/// 3. Statements that touch neither heads nor memberships declare so (``Transaction/bypassingBatchMemory(_:)``), and so do those
 ///    that read or write one member's row (``Transaction/write(_:toMember:of:)``): pending writes of other members, and of the
 ///    channel, don't concern them.
 /// 4. When an operation is undone, the writes that were pending before it are pending again.
@@ -109,7 +109,7 @@ public final class BatchMemory {
     /// Writes that were pending before the operation and were carried out during it, inside its savepoint.
     private var writtenInside: [ChannelID: Due] = [:]
     private var headsWrittenInside: [UserID: Head] = [:]
-    fileprivate var isBeside = false
+    fileprivate var isBypassing = false
     fileprivate var isKeeping = false
     let readsAhead: Bool
 
@@ -119,7 +119,7 @@ public final class BatchMemory {
     // MARK: For engines
 
     /// Whether statements are running that touch neither heads nor memberships.
-    public var isBypassed: Bool { isBeside }
+    public var isBypassed: Bool { isBypassing }
 
     /// Whether the current operation has changed something here.
     public var hasOperationWritten: Bool { !added.isEmpty }
@@ -323,10 +323,10 @@ struct NewestMention {
 
 extension Transaction {
     /// Runs statements that neither read nor write heads and memberships with pending writes.
-    func besideBatchMemory<T>(_ body: () throws -> T) rethrows -> T {
-        guard let batchMemory, !batchMemory.isBeside else { return try body() }
-        batchMemory.isBeside = true
-        defer { batchMemory.isBeside = false }
+    func bypassingBatchMemory<T>(_ body: () throws -> T) rethrows -> T {
+        guard let batchMemory, !batchMemory.isBypassing else { return try body() }
+        batchMemory.isBypassing = true
+        defer { batchMemory.isBypassing = false }
         return try body()
     }
 
@@ -340,12 +340,12 @@ extension Transaction {
         guard let batchMemory else { return try read() }
         if let access = batchMemory.access(to: channel, of: user) { return access }
         if let hasPurges = batchMemory.hasPurges(channel), !batchMemory.isDue(user, in: channel),
-            let own = try besideBatchMemory({ try readMember(hasPurges) })
+            let own = try bypassingBatchMemory({ try readMember(hasPurges) })
         {
             batchMemory.keep(own, of: user, in: channel)
             return batchMemory.access(to: channel, of: user)
         }
-        let access = batchMemory.isDue(channel) ? try read() : try besideBatchMemory(read)
+        let access = batchMemory.isDue(channel) ? try read() : try bypassingBatchMemory(read)
         if let access { batchMemory.learn(access, of: user) }
         return access
     }
@@ -354,7 +354,7 @@ extension Transaction {
     func write(_ sql: SQL, toMember user: UserID, of channel: ChannelID) throws {
         guard let batchMemory else { return try perform(sql) }
         defer { batchMemory.keep(nil, of: user, in: channel) }
-        guard batchMemory.isDue(user, in: channel) else { return try besideBatchMemory { try perform(sql) } }
+        guard batchMemory.isDue(user, in: channel) else { return try bypassingBatchMemory { try perform(sql) } }
         batchMemory.isKeeping = true
         defer { batchMemory.isKeeping = false }
         try perform(sql)

@@ -169,7 +169,7 @@ extension Transaction {
             return
         }
         let callers = Array(callers)
-        try besideBatchMemory {
+        try bypassingBatchMemory {
             var found: [(channel: ChannelID, user: UserID, row: ChannelAccess.Row, own: ChannelAccess.StoredMember)] = []
             try each(callers.map { ChannelAccess.selection(of: $0.channel, for: $0.user) }) { index, row in
                 let (channel, user) = (callers[index].channel, callers[index].user)

@@ -188,8 +188,8 @@ extension CreateChannel: Handled {
         let ids =
             channel == nil ? [] : [id.rawValue, "\(effectiveType):\(id)"].map { NameSkeletons.Name(text: $0, field: "channel") }
         let names = NameSkeletons.names(ofChannelFoundBy: plan.policy.discovery, made.attributes.displayName)
-        try context.refuseTakenLooks(.channel, id: id.rawValue, of: ids)
-        try context.refuseTakenLooks(.channelName, id: id.rawValue, of: names)
+        try context.refuseConfusableNames(.channel, id: id.rawValue, of: ids)
+        try context.refuseConfusableNames(.channelName, id: id.rawValue, of: names)
         // The channel's own policy; discovery and joining have their own columns, see `OwnPolicy`.
         let created = try context.transaction.execute(
             """

@@ -97,7 +97,7 @@ extension Context {
         let signedIn = others.filter(\.isSignedIn).sorted { ($0.lastUsedAt, $0.deviceId) > ($1.lastUsedAt, $1.deviceId) }
         let signedOut = others.filter { !$0.isSignedIn }.sorted { $0.revision > $1.revision }
         for row in signedIn.dropFirst(Limits.devicesPerUser - 1) + signedOut.dropFirst(Limits.devicesPerUser) {
-            try transaction.besideBatchMemory {
+            try transaction.bypassingBatchMemory {
                 try transaction.perform("DELETE FROM devices WHERE user_id = \(caller.user) AND device_id = \(row.deviceId)")
             }
         }
@@ -107,23 +107,23 @@ extension Context {
 extension Transaction {
     fileprivate func device(_ device: DeviceID, of user: UserID) throws -> DeviceRow? {
         let sql: SQL = "SELECT \(DeviceRow.columns) FROM devices WHERE user_id = \(user) AND device_id = \(device)"
-        return try besideBatchMemory { try first(sql) { try DeviceRow(reading: &$0) } }
+        return try bypassingBatchMemory { try first(sql) { try DeviceRow(reading: &$0) } }
     }
 
     /// All rows of a user, signed in or not.
     fileprivate func devices(of user: UserID) throws -> [DeviceRow] {
         let sql: SQL = "SELECT \(DeviceRow.columns) FROM devices WHERE user_id = \(user) ORDER BY device_id"
-        return try besideBatchMemory { try rows(sql) { try DeviceRow(reading: &$0) } }
+        return try bypassingBatchMemory { try rows(sql) { try DeviceRow(reading: &$0) } }
     }
 
     /// The sign-in number for a device without a row. It may have had one: the number is at least any that it had, and above each that was ended.
     ///
     /// A device gets a higher number only after a sign-out, and each sign-out takes a number of the access changes. So it has
     /// none above the next of those.
-    fileprivate func firstSignIn() throws -> Int64 { try besideBatchMemory { try accessRevisionAndEpoch().revision + 1 } }
+    fileprivate func firstSignIn() throws -> Int64 { try bypassingBatchMemory { try accessRevisionAndEpoch().revision + 1 } }
 
     fileprivate func write(_ row: DeviceRow, of user: UserID) throws {
-        try besideBatchMemory {
+        try bypassingBatchMemory {
             try perform(
                 """
                 INSERT INTO devices (user_id, \(DeviceRow.columns)) VALUES (\(user), \(row: row))

@@ -96,7 +96,7 @@ extension Context {
         ]
         // Rows that replace nothing may share a key within a statement.
         let name = isReplacing ? "\(kind.rawValue)\n\(key)" : "\(kind.rawValue)\n\(key)\n\(revision)"
-        try transaction.besideBatchMemory { try transaction.insert(NewRow(row, values), named: name) }
+        try transaction.bypassingBatchMemory { try transaction.insert(NewRow(row, values), named: name) }
         noteEffect(dueAt: time)
     }
 }

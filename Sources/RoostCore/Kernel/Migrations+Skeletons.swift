@@ -50,7 +50,7 @@ extension Migrations {
             let page = try transaction.rows(sql(last, size), read)
             for (id, names) in page {
                 for (kind, name) in names {
-                    _ = try transaction.insertLook(Skeleton.key(of: name), kind, of: id, isSole: false)
+                    _ = try transaction.insertSkeleton(Skeleton.key(of: name), kind, of: id, isSole: false)
                 }
             }
             guard page.count == size, let end = page.last else { return }

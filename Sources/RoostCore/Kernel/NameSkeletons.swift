@@ -36,7 +36,7 @@ enum NameSkeletons {
 extension Context {
     /// Refuses new names that look like others', as ``takeNames(_:id:before:after:)`` does, but without writing: a write that
     /// is rolled back would delay the copying of a backup, which starts over with each rollback.
-    func refuseTakenLooks(_ kind: NameSkeletons.Kind, id: String, of names: [NameSkeletons.Name]) throws {
+    func refuseConfusableNames(_ kind: NameSkeletons.Kind, id: String, of names: [NameSkeletons.Name]) throws {
         guard options.confusableNames == .refused else { return }
         for name in names where try transaction.isTaken(Skeleton.key(of: name.text), kind, byOtherThan: id) {
             throw RoostError.confusable(kind, name.field)
@@ -66,11 +66,11 @@ extension Context {
             }
         }
         for (key, field) in new {
-            let isWritten = try transaction.insertLook(key, kind, of: id, isSole: isSole)
+            let isWritten = try transaction.insertSkeleton(key, kind, of: id, isSole: isSole)
             // Another node has just taken it: for another user or channel, or for this same user, whom that node has created.
             guard isWritten || !isSole else {
                 if kind == .user, try !transaction.isTaken(key, kind, byOtherThan: id) {
-                    throw StreamMadeMeanwhile(stream: .user(UserID(rawValue: id)))
+                    throw StreamCreatedConcurrently(stream: .user(UserID(rawValue: id)))
                 }
                 throw RoostError.confusable(kind, field)
             }
@@ -93,7 +93,7 @@ extension Transaction {
     }
 
     /// Returns false if the look is another's sole one, or already exists.
-    func insertLook(_ key: String, _ kind: NameSkeletons.Kind, of id: String, isSole: Bool) throws -> Bool {
+    func insertSkeleton(_ key: String, _ kind: NameSkeletons.Kind, of id: String, isSole: Bool) throws -> Bool {
         try execute(
             """
             INSERT INTO name_skeletons (kind, skeleton, id, is_sole) VALUES (\(kind), \(key), \(id), \(isSole))

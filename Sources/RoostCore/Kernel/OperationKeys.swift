@@ -50,7 +50,7 @@ extension Context {
     }
 
     fileprivate func request(of key: IdempotencyKey) throws -> String? {
-        try transaction.besideBatchMemory {
+        try transaction.bypassingBatchMemory {
             try transaction.first(
                 """
                 SELECT request FROM operation_keys WHERE user_id = \(caller.user) AND operation_key = \(key.rawValue)
@@ -66,13 +66,13 @@ extension Context {
             SELECT made_at FROM operation_keys WHERE user_id = \(caller.user) AND made_at > \(oldestKey)
             ORDER BY operation_key LIMIT 1 OFFSET \(Int64(Limits.idempotencyKeysPerUser) - 1)
             """
-        guard try transaction.besideBatchMemory({ try transaction.first(last) { $0.int64() } }) == nil else {
+        guard try transaction.bypassingBatchMemory({ try transaction.first(last) { $0.int64() } }) == nil else {
             throw RoostError.limitExceeded(key.field, limit: Limits.idempotencyKeysPerUser, unit: "keys of a user at a time")
         }
     }
 
     fileprivate mutating func keep(_ key: IdempotencyKey, of request: String) throws {
-        let isNew = try transaction.besideBatchMemory {
+        let isNew = try transaction.bypassingBatchMemory {
             try transaction.execute(
                 """
                 INSERT INTO operation_keys (user_id, operation_key, request, made_at)

@@ -25,7 +25,7 @@ extension Transaction {
     ///
     /// - Returns: The read position that others saw before the member marked something as unread; nil if the position hasn't moved forward.
     func noteDelivery(upTo seq: Seq, at time: Timestamp, of user: UserID, in channel: ChannelID) throws -> Seq? {
-        try besideBatchMemory {
+        try bypassingBatchMemory {
             let sql: SQL = """
                 UPDATE members SET delivered_seq = \(seq), delivered_at = \(time)
                 WHERE channel_id = \(channel) AND user_id = \(user) AND delivered_seq < \(seq) AND receipt_seq < \(seq)
@@ -46,7 +46,7 @@ extension Transaction {
 
     /// Returns the seq up to which messages were hidden from a member when they joined; nil if that was before it was stored.
     func joinedFloor(of user: UserID, in channel: ChannelID) throws -> Seq? {
-        try besideBatchMemory {
+        try bypassingBatchMemory {
             try first("SELECT joined_floor FROM members WHERE channel_id = \(channel) AND user_id = \(user)") { $0.optionalInt64() }
                 ?? nil
         }

@@ -105,7 +105,7 @@ extension Message {
 extension Transaction {
     /// Stores a message. Returns false if one with the sender's client id exists.
     fileprivate func insert(_ message: Message, ordinal: Int) throws -> Bool {
-        try besideBatchMemory {
+        try bypassingBatchMemory {
             try insert(
                 NewRow(.message) { row in
                     try row.bind(message.channelId)

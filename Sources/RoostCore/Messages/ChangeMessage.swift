@@ -100,7 +100,7 @@ extension Context {
     ) throws {
         after.changeSeq = access.counters.advance(at: now)
         let changed = after
-        try transaction.besideBatchMemory { try transaction.write(changed) }
+        try transaction.bypassingBatchMemory { try transaction.write(changed) }
         var rows = Rows(counters: access.counters, [after])
         rows.channelMentions = try changedChannelMention(from: before, to: after, in: access)
         try moveStream(byChangeIn: access)

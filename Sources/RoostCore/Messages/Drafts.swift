@@ -85,7 +85,7 @@ extension Context {
             SELECT d.user_id FROM drafts d
             WHERE d.channel_id = \(channel) AND d.user_id IN (\(list: leavers.map(\.user.rawValue))) AND d.text <> ''
             """
-        let writers = Set(try transaction.besideBatchMemory { try transaction.rows(sql) { $0.identifier(UserID.self) } })
+        let writers = Set(try transaction.bypassingBatchMemory { try transaction.rows(sql) { $0.identifier(UserID.self) } })
         var removed: [UserID: ChannelDraft] = [:]
         for (user, userSeq) in leavers where writers.contains(user) {
             let draft = ChannelDraft(channelId: channel, text: "", updatedAt: now, userSeq: userSeq)
@@ -99,11 +99,11 @@ extension Context {
 extension Transaction {
     fileprivate func draft(of user: UserID, in channel: ChannelID) throws -> ChannelDraft? {
         let sql: SQL = "SELECT \(ChannelDraft.columns) FROM drafts d WHERE d.user_id = \(user) AND d.channel_id = \(channel)"
-        return try besideBatchMemory { try first(sql) { try ChannelDraft(reading: &$0) } }
+        return try bypassingBatchMemory { try first(sql) { try ChannelDraft(reading: &$0) } }
     }
 
     fileprivate func write(_ draft: ChannelDraft, of user: UserID) throws {
-        try besideBatchMemory {
+        try bypassingBatchMemory {
             try perform(
                 """
                 INSERT INTO drafts (user_id, \(ChannelDraft.boundColumns)) VALUES (\(user), \(row: draft))

@@ -23,7 +23,7 @@ extension Context {
         // The content isn't read: half a megabyte for each of many short answers would block all other writers.
         let sql: SQL = "SELECT seq, deleted_at FROM messages WHERE channel_id = \(access.channelId) AND message_id = \(id)"
         let transaction = transaction
-        let parent = try transaction.besideBatchMemory {
+        let parent = try transaction.bypassingBatchMemory {
             try transaction.first(sql) { (seq: $0.int64(), isDeleted: $0.optionalTimestamp() != nil) }
         }
         guard let parent, parent.seq > readingFloor(in: access) else { throw Self.noSuchMessage("parentId") }
@@ -35,7 +35,7 @@ extension Context {
     /// Returns a message that the caller can see as stored, even if the caller has deleted it for themselves.
     func storedMessage(_ id: MessageID, in access: ChannelAccess, field: String = "message") throws -> Message {
         let transaction = transaction
-        let found = try transaction.besideBatchMemory { try transaction.message(id, in: access.channelId) }
+        let found = try transaction.bypassingBatchMemory { try transaction.message(id, in: access.channelId) }
         guard let found, found.seq > readingFloor(in: access) else { throw Self.noSuchMessage(field) }
         return found
     }
@@ -47,7 +47,7 @@ extension Context {
     func messageToConceal(_ id: MessageID, in access: ChannelAccess) throws -> Message {
         let (transaction, channel) = (transaction, access.channelId)
         let sql: SQL = "SELECT \(Message.columnsToConceal) FROM messages WHERE channel_id = \(channel) AND message_id = \(id)"
-        let found = try transaction.besideBatchMemory {
+        let found = try transaction.bypassingBatchMemory {
             try transaction.first(sql) { try Message(reading: &$0, channelId: channel) }
         }
         guard let found, found.seq > readingFloor(in: access) else { throw Self.noSuchMessage("message") }

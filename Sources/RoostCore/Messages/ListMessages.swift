@@ -120,7 +120,7 @@ struct HistoryWalk {
         }
         var (messages, hasMore): ([Message], Bool)
         if keepsTimesWhole {
-            (messages, hasMore) = try onward(from: seq, limit: limit, sizeBytesMax: sizeBytesMax) {
+            (messages, hasMore) = try readForward(from: seq, limit: limit, sizeBytesMax: sizeBytesMax) {
                 let (messages, hasMore) = try read($0, $1, $2)
                 return (messages.reversed(), hasMore)
             }
@@ -128,8 +128,8 @@ struct HistoryWalk {
         } else {
             (messages, hasMore) = try read(seq, limit, sizeBytesMax)
         }
-        let goesOn = try hasMore || (lowest > floor && exists(before: lowest + 1))
-        return Side(messages: messages, hasMore: goesOn, end: hasMore ? messages.first?.seq ?? lowest + 1 : lowest + 1)
+        let continues = try hasMore || (lowest > floor && exists(before: lowest + 1))
+        return Side(messages: messages, hasMore: continues, end: hasMore ? messages.first?.seq ?? lowest + 1 : lowest + 1)
     }
 
     /// - Parameter time: The time of the previous message, at which the page ends if there is room for none.
@@ -139,9 +139,9 @@ struct HistoryWalk {
         let read = { (seq: Seq, limit: Int, sizeBytesMax: Int) in
             try transaction.messages(after: seq, upTo: highest, in: channel, limit: limit, sizeBytesMax: sizeBytesMax, filter ?? "")
         }
-        let (messages, hasMore) = try onward(from: start, limit: limit, sizeBytesMax: sizeBytesMax, after: time, read)
-        let goesOn = try hasMore || (highest < head && exists(after: highest))
-        return Side(messages: messages, hasMore: goesOn, end: hasMore ? messages.last?.seq ?? start : highest)
+        let (messages, hasMore) = try readForward(from: start, limit: limit, sizeBytesMax: sizeBytesMax, after: time, read)
+        let continues = try hasMore || (highest < head && exists(after: highest))
+        return Side(messages: messages, hasMore: continues, end: hasMore ? messages.last?.seq ?? start : highest)
     }
 
     /// Messages from the page's place on, the nearest first, and whether there are more. If a page keeps times whole, all
@@ -150,7 +150,7 @@ struct HistoryWalk {
     /// - Parameters:
     ///   - time: The time of the message before the place, if that is on the page too.
     ///   - read: Reads from a seq on, excluding it.
-    private func onward(
+    private func readForward(
         from seq: Seq, limit: Int, sizeBytesMax: Int, after time: Timestamp? = nil,
         _ read: (Seq, Int, Int) throws -> ([Message], Bool)
     ) throws -> ([Message], Bool) {
@@ -160,12 +160,12 @@ struct HistoryWalk {
         // The next one usually has another time already.
         var limit = 1
         while hasMore, sizeBytes < Limits.pageContentBytes {
-            let (more, goesOn) = try read(messages.last?.seq ?? seq, limit, Limits.pageContentBytes - sizeBytes)
+            let (more, continues) = try read(messages.last?.seq ?? seq, limit, Limits.pageContentBytes - sizeBytes)
             limit = Limits.historyPage.max
             let same = more.prefix { $0.createdAt == time }
             messages += same
             sizeBytes += same.reduce(0) { $0 + $1.contentSizeBytes }
-            hasMore = goesOn || same.count < more.count
+            hasMore = continues || same.count < more.count
             if same.count < more.count { break }
         }
         return (messages, hasMore)

@@ -63,22 +63,22 @@ extension Context {
     /// Returns how many of the users whom a message newly mentions by name are notified. Together with those it already
     /// mentions, and those it no longer mentions, they are at most the app's limit per message (SB-45). Otherwise edits could
     /// notify any number of users.
-    func toldMax(of users: [UserID], newIn message: Message) throws -> Int {
+    func notifiedMax(of users: [UserID], newIn message: Message) throws -> Int {
         let known = (message.mentionees?.mentionedUsers ?? []).count { $0 != message.sender && !users.contains($0) }
         // An unchanged message has taken no mention back.
         let ended = users.isEmpty || message.changeSeq == message.seq ? 0 : try transaction.endedMentionCount(of: message)
         return max(0, options.mentionNotifyCap - known - ended)
     }
 
-    /// Mentions users in a message from a seq on, and notifies some of them (``toldMax(of:newIn:)``). Senders don't mention themselves.
+    /// Mentions users in a message from a seq on, and notifies some of them (``notifiedMax(of:newIn:)``). Senders don't mention themselves.
     mutating func mention(_ users: [UserID], in message: Message, at seq: Seq) throws {
-        let toldMax = try toldMax(of: users, newIn: message)
-        var toldCount = 0
+        let notifiedMax = try notifiedMax(of: users, newIn: message)
+        var notifiedCount = 0
         for user in users where user != message.sender {
             guard var theirs = try transaction.access(to: message.channelId, of: user), theirs.isMember, var own = theirs.own,
                 message.seq > own.row.historyFloor, try !isDeleted(message.seq, for: user, in: theirs)
             else { continue }
-            try transaction.besideBatchMemory {
+            try transaction.bypassingBatchMemory {
                 try transaction.perform(
                     """
                     INSERT INTO mentions (user_id, message_id, channel_id, seq, mention_seq)
@@ -88,8 +88,8 @@ extension Context {
             own.row.mentionSeq = seq
             own.row.mentionMessage = message.messageId
             theirs.own = own
-            let isTold = toldCount < toldMax
-            if isTold { toldCount += 1 }
+            let isTold = notifiedCount < notifiedMax
+            if isTold { notifiedCount += 1 }
             try tellMention(isTold ? .mentionReceived : .readingMarked, user, &theirs, by: caller.actor)
         }
     }
@@ -148,7 +148,7 @@ extension Context {
         let channel = access.channelId
         if !access.rowKinds.mayContain(ChannelMention.self) { try noteRows(of: ChannelMention.self, in: channel) }
         let memory = transaction.batchMemory
-        try transaction.besideBatchMemory {
+        try transaction.bypassingBatchMemory {
             let other = try mention.mentionSeq.map { _ in
                 try memory?.mention(of: channel)?.seq(byOthersThan: mention.sender)
                     ?? transaction.otherMention(than: mention.sender, in: channel)
@@ -175,7 +175,7 @@ extension Context {
         guard isOfChannel != (before.mentionees?.mentionsChannel ?? false) else { return nil }
         let changed = try noteChannelMention(ChannelMention(of: after, from: isOfChannel ? after.changeSeq : nil), in: access)
         if isOfChannel { return [changed] }
-        return [changed] + (try transaction.besideBatchMemory { try transaction.newestChannelMentions(in: access.channelId) })
+        return [changed] + (try transaction.bypassingBatchMemory { try transaction.newestChannelMentions(in: access.channelId) })
     }
 
     /// Records which users a changed message mentions by name, and notifies those added or removed.
@@ -231,7 +231,7 @@ extension Transaction {
     /// Counts mentions by name that a message has taken back, in a row of `mentions` that belongs to no user: its position is the count.
     fileprivate func countEndedMentions(_ count: Int, of message: Message) throws {
         guard count > 0 else { return }
-        try besideBatchMemory {
+        try bypassingBatchMemory {
             try perform(
                 """
                 INSERT INTO mentions (user_id, message_id, channel_id, seq, mention_seq)
@@ -247,7 +247,7 @@ extension Transaction {
             SELECT mention_seq FROM mentions
             WHERE user_id = \(nobody) AND message_id = \(message.messageId) AND channel_id = \(message.channelId)
             """
-        return try besideBatchMemory { try first(sql) { $0.int() } } ?? 0
+        return try bypassingBatchMemory { try first(sql) { $0.int() } } ?? 0
     }
 
     /// Deletes that count, for a message that is deleted for good.

@@ -76,7 +76,7 @@ extension Transaction {
             let sql: SQL = """
                 SELECT seq, deleted_at FROM own_deletions WHERE user_id = \(user) AND channel_id = \(channel) AND \(among)
                 """
-            for (seq, deletedAt) in try besideBatchMemory({ try rows(sql) { ($0.int64(), $0.timestamp()) } }) {
+            for (seq, deletedAt) in try bypassingBatchMemory({ try rows(sql) { ($0.int64(), $0.timestamp()) } }) {
                 deletions[seq] = deletedAt
             }
         }

@@ -89,7 +89,7 @@ extension Transaction {
     /// Returns whether a sender's message with a client id was deleted for good.
     func isPurged(_ clientId: ClientID, of sender: UserID, in channel: ChannelID) throws -> Bool {
         if let isPurged = batchMemory?.isPurged(clientId, of: sender, in: channel) { return isPurged }
-        return try besideBatchMemory { try purgedMessage(clientId: clientId, of: sender, in: channel) } != nil
+        return try bypassingBatchMemory { try purgedMessage(clientId: clientId, of: sender, in: channel) } != nil
     }
 
     /// Reads which of the messages about to be sent were deleted for good, in one round trip: one statement per sender, however

@@ -165,7 +165,7 @@ extension Context {
                 return ([], access.counters.seq)
             }
             let (users, channelSeq) = try transaction.mentioned(in: message, since: request.after)
-            let told = users.prefix(try toldMax(of: users.map(\.user), newIn: message))
+            let told = users.prefix(try notifiedMax(of: users.map(\.user), newIn: message))
             let pushed = PushedMessage(edited: message, mentioning: told, channel: channelSeq)
             return (users.isEmpty && channelSeq == nil ? [] : [pushed], access.counters.seq)
         }

@@ -5,7 +5,7 @@ public import RoostAPI
 /// ``Scope/lock(in:)`` can't lock a head that doesn't exist yet. If another writer creates it and commits while this
 /// transaction is running, later statements see it, and this transaction's writes to it would rest on rows that others may
 /// change at the same moment. So before moving a stream, or deciding by a channel of the scope, a rule checks here, and throws
-/// ``StreamMadeMeanwhile``.
+/// ``StreamCreatedConcurrently``.
 ///
 /// It is used by one thread at a time, and ends with the transaction.
 /// It is used by one thread at a time, and ends with the transaction.
@@ -49,7 +49,7 @@ public final class HeldStreams {
 
 /// Another writer has created a stream after this transaction locked the existing heads. The whole transaction is run again,
 /// and then finds the head and locks it.
-public struct StreamMadeMeanwhile: Error, CustomStringConvertible {
+public struct StreamCreatedConcurrently: Error, CustomStringConvertible {
     public let stream: StreamID
 
     public var description: String { "Another writer has created \(stream) in the meantime." }

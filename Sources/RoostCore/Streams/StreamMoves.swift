@@ -8,10 +8,10 @@ package import RoostAPI
 extension Context {
     /// Takes the next seq of a user's own stream, whose head is locked from here on.
     ///
-    /// - Throws: ``StreamMadeMeanwhile`` if the scope names the user, and another writer has created the head since the scope's heads were locked.
+    /// - Throws: ``StreamCreatedConcurrently`` if the scope names the user, and another writer has created the head since the scope's heads were locked.
     package func advanceStream(of user: UserID) throws -> Seq {
         guard scope.findsUsers || scope.users.contains(user) else { throw OutsideScope(stream: .user(user)) }
-        return try transaction.besideBatchMemory {
+        return try transaction.bypassingBatchMemory {
             guard let memory = transaction.batchMemory else {
                 throw ImpossibleState("A transaction that only reads moves a stream.")
             }
@@ -24,7 +24,7 @@ extension Context {
             let seq = try transaction.advanceAmongWriters(of: user)
             if let held = transaction.heldStreams, !held.contains(.user(user)) {
                 // The first seq means that this transaction creates the head.
-                if seq > 1, scope.users.contains(user) { throw StreamMadeMeanwhile(stream: .user(user)) }
+                if seq > 1, scope.users.contains(user) { throw StreamCreatedConcurrently(stream: .user(user)) }
                 held.insert(.user(user))
             }
             memory.learn(head: seq, of: user)
@@ -114,12 +114,12 @@ extension Context {
 
     /// Checks that the head of a channel is locked, or was created by this transaction. Does nothing in a read, or if there is one writer.
     ///
-    /// - Throws: ``StreamMadeMeanwhile`` if another writer has created the head since the scope's heads were locked.
+    /// - Throws: ``StreamCreatedConcurrently`` if another writer has created the head since the scope's heads were locked.
     func requireHeld(_ channel: ChannelID) throws {
         guard let held = transaction.heldStreams, !held.contains(.channel(channel)) else { return }
         // A lock may not have been answered yet if nothing has been read since.
-        _ = try transaction.besideBatchMemory { try transaction.first("SELECT 1") { _ in true } }
-        guard held.contains(.channel(channel)) else { throw StreamMadeMeanwhile(stream: .channel(channel)) }
+        _ = try transaction.bypassingBatchMemory { try transaction.first("SELECT 1") { _ in true } }
+        guard held.contains(.channel(channel)) else { throw StreamCreatedConcurrently(stream: .channel(channel)) }
     }
 }
 

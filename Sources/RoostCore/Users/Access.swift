@@ -208,7 +208,7 @@ extension Timestamp {
 extension Context {
     /// Throws if the caller is shut out. Checked in the operation's transaction, so no change of access can intervene.
     public func requireAccess() throws {
-        if let refusal = try transaction.besideBatchMemory({ try transaction.accessRefusal(of: caller) }) { throw refusal }
+        if let refusal = try transaction.bypassingBatchMemory({ try transaction.accessRefusal(of: caller) }) { throw refusal }
     }
 
     /// Revokes a single token, unless the list is full.

@@ -80,13 +80,13 @@ extension Transaction {
 
     /// Returns whether others may know a user's read positions.
     func sharesReading(_ user: UserID) throws -> Bool {
-        try besideBatchMemory { try first("SELECT shares_reading FROM users WHERE user_id = \(user)") { $0.bool() } } ?? true
+        try bypassingBatchMemory { try first("SELECT shares_reading FROM users WHERE user_id = \(user)") { $0.bool() } } ?? true
     }
 
     /// Returns whether others may know that messages have reached a user's devices.
     func sharesDelivery(_ user: UserID) throws -> Bool {
         let sql: SQL = "SELECT 1 FROM users WHERE user_id = \(user) AND (shares_reading = 0 OR shares_delivery = 0)"
-        return try besideBatchMemory { try first(sql) { _ in false } } ?? true
+        return try bypassingBatchMemory { try first(sql) { _ in false } } ?? true
     }
 
     /// Returns whether others may know that a user is online.

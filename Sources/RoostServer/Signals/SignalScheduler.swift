@@ -119,7 +119,7 @@ final class SignalScheduler: Sendable {
     private func lookLater() { loop.scheduleTask(in: Self.interval) { [weak self] in self?.look() } }
 
     private func look() {
-        let (due, users, goesOn) = state.withLock { state in
+        let (due, users, continues) = state.withLock { state in
             let due = state.board.takeDue(at: Self.now, presence: presence)
             let users = state.isFindingViewers ? [] : state.board.takeChangedProfiles(at: Self.now)
             state.isFindingViewers = state.isFindingViewers || !users.isEmpty
@@ -128,7 +128,7 @@ final class SignalScheduler: Sendable {
         }
         if !due.isEmpty { send(due) { [weak self] failed in self?.change { $0.tellAgain(failed) } } }
         if !users.isEmpty { findViewers(users) { [weak self] in self?.foundViewers(of: users, $0) } }
-        if goesOn { lookLater() }
+        if continues { lookLater() }
     }
 
     private func foundViewers(of users: [UserID], _ count: Int) {

@@ -15,7 +15,7 @@ import Testing
             (["HOME": ""], URL.homeDirectory.appending(path: ".local/state/roost/").path(percentEncoded: false)),
         ])
     func place(environment: [String: String], path: String) {
-        #expect(ClientFiles.usualParent(environment: environment).path(percentEncoded: false) == path)
+        #expect(ClientFiles.defaultParent(environment: environment).path(percentEncoded: false) == path)
     }
 
     @Test("if a folder is in use or can't be made, memory is used, with the reason; a named folder is an error")

@@ -83,8 +83,8 @@ struct MessageWindowTests {
             let again = window.rows.filter { row in
                 known[row.seq].map { $0.item.message == row.item.message && $0.item.row !== row.item.row } ?? false
             }
-            let goesOn = [.stay, .older, .newer].contains(move)
-            if count < 12, goesOn, !channel.beganAfresh { #expect(again.isEmpty, "seed \(seed), step \(step), \(move)") }
+            let continues = [.stay, .older, .newer].contains(move)
+            if count < 12, continues, !channel.beganAfresh { #expect(again.isEmpty, "seed \(seed), step \(step), \(move)") }
             channel.beganAfresh = false
         }
         #expect(apart > 10 && lost > 3 && joined > 0, "seed \(seed): \(apart) \(lost) \(joined)")

@@ -1,5 +1,5 @@
 /// Finds the items of a reordered list that can stay in place.
-enum LongestRun {
+enum LongestIncreasingSubsequence {
     /// The indices of a longest increasing subsequence of distinct numbers (patience sorting).
     static func indices(of numbers: [Int]) -> Set<Int> {
         /// For each length, the index of the lowest number that ends a run of that length.
