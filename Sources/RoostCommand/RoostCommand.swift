@@ -8,17 +8,17 @@ enum Program {
     static func main() async {
         StandardDescriptors.occupy()
         if let number = ArgumentBytes.firstMalformed {
-            CommandMistake(message: "Argument \(number) isn't UTF-8 text.", command: "roost").exit()
+            UsageError(message: "Argument \(number) isn't UTF-8 text.", command: "roost").exit()
         }
         let words = NegativeNumbers.attached(Array(CommandLine.arguments.dropFirst()))
-        if let mistake = RoostCommand.slip(in: words) { mistake.exit() }
+        if let mistake = RoostCommand.misspelledSubcommand(in: words) { mistake.exit() }
         var command: any ParsableCommand
         do { command = try await RoostCommand.asyncParseAsRoot(words) } catch { RoostCommand.exit(withError: error) }
         do {
             if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
         } catch let error as ValidationError {
             // For its own errors the parser knows the command. For errors of a running command it would show the root's help.
-            CommandMistake(message: error.message, command: RoostCommand.place(of: type(of: command)) ?? "roost").exit()
+            UsageError(message: error.message, command: RoostCommand.place(of: type(of: command)) ?? "roost").exit()
         } catch let error as Output.Unwritable where error.isClosedPipe {
             StandardDescriptors.endByClosedPipe()
         } catch {
@@ -28,7 +28,7 @@ enum Program {
 }
 
 /// A usage error, reported with a pointer to the help, and exit code 64.
-struct CommandMistake: Hashable {
+struct UsageError: Hashable {
     let message: String
     /// `roost members`
     let command: String
@@ -89,7 +89,7 @@ struct RoostCommand: AsyncParsableCommand {
 
 extension RoostCommand {
     /// Returns the error for a misspelt subcommand, with the intended one; nil for everything else. The parser only suggests options.
-    static func slip(in words: [String]) -> CommandMistake? {
+    static func misspelledSubcommand(in words: [String]) -> UsageError? {
         if words.first == "help" { return unknownTopic(words.dropFirst()) }
         var command: any ParsableCommand.Type = Self.self
         var place = "roost"
@@ -108,7 +108,7 @@ extension RoostCommand {
     }
 
     /// Returns the error for help about a command that doesn't exist; nil for everything else. The parser would show the root's help.
-    private static func unknownTopic(_ words: ArraySlice<String>) -> CommandMistake? {
+    private static func unknownTopic(_ words: ArraySlice<String>) -> UsageError? {
         var command: any ParsableCommand.Type = Self.self
         var place = "roost"
         for word in words {
@@ -126,9 +126,9 @@ extension RoostCommand {
         subcommands.filter { $0.configuration.shouldDisplay }.map { name(of: $0) }.nearest(to: word)
     }
 
-    private static func absence(of word: String, in place: String, meant: String?) -> CommandMistake {
+    private static func absence(of word: String, in place: String, meant: String?) -> UsageError {
         let advice = meant.map { " Did you mean '\(place) \($0)'?" } ?? ""
-        return CommandMistake(message: "There is no command '\(place) \(word.safe())'.\(advice)", command: place)
+        return UsageError(message: "There is no command '\(place) \(word.safe())'.\(advice)", command: place)
     }
 
     /// Returns a command as typed: `roost members add`. Nil for one that isn't part of this.

@@ -22,7 +22,7 @@ public struct CopyPace: Sendable {
     package init(sleep: @escaping @Sendable (Part, Duration) -> Void) { self.sleep = sleep }
 
     /// The pauses beside a running server.
-    public static let besideServer = CopyPace { _, time in Thread.sleep(forTimeInterval: time / .seconds(1)) }
+    public static let whileServing = CopyPace { _, time in Thread.sleep(forTimeInterval: time / .seconds(1)) }
 
     func pauseInCopying() { sleep(.copying, Self.copyingPause) }
 

@@ -25,12 +25,12 @@ extension SQLiteDatabase {
     /// copy, and no reader holds up a checkpoint. A damaged page ends it, and so does a disk that refuses a part of the copy. From then on the thread
     /// has a lower priority, for checking the copy.
     /// - Throws: ``DatabaseFailure``.
-    public func copy(to path: String, pace: CopyPace = .besideServer) throws {
+    public func copy(to path: String, pace: CopyPace = .whileServing) throws {
         try copy(to: path, pace: pace, writeBehind: roost_write_behind)
     }
 
     /// - Parameter writeBehind: Makes the disk write what was copied so far, and returns 0 or an error number. Tests pass one that fails.
-    package func copy(to path: String, pace: CopyPace = .besideServer, writeBehind: (_ descriptor: Int32) -> Int32) throws {
+    package func copy(to path: String, pace: CopyPace = .whileServing, writeBehind: (_ descriptor: Int32) -> Int32) throws {
         copying.wait()
         defer { copying.signal() }
         guard !isClosed.load(ordering: .acquiring) else {

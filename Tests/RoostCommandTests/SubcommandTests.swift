@@ -17,10 +17,10 @@ import Testing
             ("help members lst", "There is no command 'roost members lst'. Did you mean 'roost members list'?"),
         ])
     func slips(words: String, message: String) {
-        let slip = RoostCommand.slip(in: words.split(separator: " ").map(String.init))
-        #expect(slip?.message == message)
+        let misspelledSubcommand = RoostCommand.misspelledSubcommand(in: words.split(separator: " ").map(String.init))
+        #expect(misspelledSubcommand?.message == message)
         // The error names the help of the command whose subcommand is misspelt.
-        #expect(slip.map { message.contains("'\($0.command) ") } == true)
+        #expect(misspelledSubcommand.map { message.contains("'\($0.command) ") } == true)
     }
 
     @Test(
@@ -31,7 +31,7 @@ import Testing
             "channels list --as ann", "call mesage.send", "chat sreve --as ann", "keys", "members add team list",
         ])
     func others(words: String) {
-        #expect(RoostCommand.slip(in: words.split(separator: " ").map(String.init))?.message == nil)
+        #expect(RoostCommand.misspelledSubcommand(in: words.split(separator: " ").map(String.init))?.message == nil)
     }
 
     @Test("a command is recognised by its typed words")

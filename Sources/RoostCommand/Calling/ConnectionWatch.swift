@@ -46,7 +46,7 @@ struct ConnectionWatch {
         var isTold = !announcesFirst
         var isAdvised = false
         // The same reason for repeated retries is reported once.
-        var toldReason: String?
+        var reportedReason: String?
         var wasOnline = false
         for await status in updates {
             if let failure = failure(of: status) { throw failure }
@@ -55,10 +55,11 @@ struct ConnectionWatch {
             if status == .online { wasOnline = true }
             let reason = reason(of: status)
             if let reason, isIdle() { throw Failure(reason) }
-            guard let text = description(of: status), !(status == .online && isTold), reason == nil || reason != toldReason else {
+            guard let text = description(of: status), !(status == .online && isTold), reason == nil || reason != reportedReason
+            else {
                 continue
             }
-            toldReason = reason
+            reportedReason = reason
             Output.note(text)
             if status.isWithoutServer, !isAdvised { Output.note(StatusLine.noServer(startCommand)) }
             if status.isWithoutServer || status == .online { isAdvised = true }

@@ -7,18 +7,19 @@ struct ServerAddress {
     let url: URL
 
     /// An address that no server can have.
-    struct Wrong: Error {
+    struct InvalidInput: Error {
         /// What an address must be: "must have a port from 1 to 65535."
         let requirement: String
     }
 
-    init(_ text: String) throws(Wrong) {
+    init(_ text: String) throws(InvalidInput) {
         guard let url = URL(string: text), ["http", "https", "ws", "wss"].contains(url.scheme), url.host() != nil else {
-            throw Wrong(requirement: "must be like http://127.0.0.1:8080 or https://chat.example.com; it is '\(text.safe())'.")
+            throw InvalidInput(
+                requirement: "must be like http://127.0.0.1:8080 or https://chat.example.com; it is '\(text.safe())'.")
         }
         // All commands refuse the same addresses as the SDK. The address isn't repeated, since it may contain a password.
         do { try WebSocketTransport().validate(url) } catch {
-            throw Wrong(requirement: String(error.message.trimmingPrefix("url ")))
+            throw InvalidInput(requirement: String(error.message.trimmingPrefix("url ")))
         }
         self.url = url
     }

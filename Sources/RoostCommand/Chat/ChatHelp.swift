@@ -13,12 +13,12 @@ enum ChatHelp {
         var arguments = ""
         let what: String
         /// Whether it also works in a chat in lines, not only on a screen.
-        var isForLines = true
+        var worksInLineMode = true
 
         /// The output of /help for this command.
         var help: String {
             let other = aliases.isEmpty ? "" : "; \(aliases.map { "/" + $0 }.joined(separator: " and ")) too"
-            return "\(usage): \(what)\(other)\(isForLines ? "" : "; on a screen only")"
+            return "\(usage): \(what)\(other)\(worksInLineMode ? "" : "; on a screen only")"
         }
 
         /// `/invite USER … [-- WELCOME]`
@@ -42,18 +42,18 @@ enum ChatHelp {
         Command(name: .mute, arguments: "[TIME]", what: "leave it out of your total, for 45m or 12h, say"),
         Command(name: .unmute, what: "count it in your total again"),
         Command(name: .leave, what: "end your membership here"),
-        Command(name: .edit, arguments: "[TEXT]", what: "replace your last message, or load it to edit", isForLines: false),
-        Command(name: .delete, what: "delete your last message", isForLines: false),
-        Command(name: .retry, what: "resend what was refused; /discard drops it", isForLines: false),
-        Command(name: .discard, what: "drop what was refused, or is waiting for a refusal to end", isForLines: false),
-        Command(name: .unread, what: "mark the last message from someone else as unread", isForLines: false),
-        Command(name: .read, arguments: "all", what: "mark all your channels as read", isForLines: false),
+        Command(name: .edit, arguments: "[TEXT]", what: "replace your last message, or load it to edit", worksInLineMode: false),
+        Command(name: .delete, what: "delete your last message", worksInLineMode: false),
+        Command(name: .retry, what: "resend what was refused; /discard drops it", worksInLineMode: false),
+        Command(name: .discard, what: "drop what was refused, or is waiting for a refusal to end", worksInLineMode: false),
+        Command(name: .unread, what: "mark the last message from someone else as unread", worksInLineMode: false),
+        Command(name: .read, arguments: "all", what: "mark all your channels as read", worksInLineMode: false),
         Command(name: .mentions, what: "the newest messages that mention you, in all channels"),
         Command(name: .reset, what: "conceal all messages so far from yourself"),
         Command(
             name: .goto, arguments: "TIME | MESSAGE", what: "show what was written then (days in UTC); End goes back",
-            isForLines: false),
-        Command(name: .older, what: "load older messages, as PageUp does", isForLines: false),
+            worksInLineMode: false),
+        Command(name: .older, what: "load older messages, as PageUp does", worksInLineMode: false),
         Command(name: .quit, aliases: ["q", "exit"], what: "end this chat"),
         Command(name: .help, aliases: ["?"], arguments: "[COMMAND]", what: "these lines, or what a command does"),
     ]
@@ -73,7 +73,7 @@ enum ChatHelp {
     }
 
     /// The output of /help without a screen.
-    static let plainLines = table(commands.filter { $0.isForLines }, width: .max)
+    static let plainLines = table(commands.filter { $0.worksInLineMode }, width: .max)
 
     /// The commands in two columns. A text that is too wide continues below its beginning.
     private static func table(_ commands: [Command], width: Int) -> [String] {

@@ -51,7 +51,7 @@ enum ChatLine: Hashable {
         return rest.drop(while: \.isWhitespace).startIndex.utf16Offset(in: line)
     }
 
-    private static func read(_ name: ChatCommandName, _ words: inout Words) throws(Words.Wrong) -> ChatLine {
+    private static func read(_ name: ChatCommandName, _ words: inout Words) throws(Words.InvalidInput) -> ChatLine {
         let line: ChatLine
         switch name {
         case .quit: line = .quit
@@ -63,7 +63,7 @@ enum ChatLine: Hashable {
         case .unread: line = .scrollback(.unread)
         case .read:
             // The messages on the screen are marked as read anyway.
-            guard words.flag("all") else { throw Words.Wrong(reason: "which channels?") }
+            guard words.flag("all") else { throw Words.InvalidInput(reason: "which channels?") }
             line = .scrollback(.readAll)
         case .edit: line = .scrollback(.edit(words.takeText()))
         case .goto: line = .scrollback(.goto(try words.place()))
@@ -120,23 +120,23 @@ enum RoomCommand: Hashable {
     case status(String)
     case list(hidden: Bool)
 
-    fileprivate static func create(reading words: inout Words) throws(Words.Wrong) -> RoomCommand {
+    fileprivate static func create(reading words: inout Words) throws(Words.InvalidInput) -> RoomCommand {
         let type = try words.option("--type").map(ChannelType.init(rawValue:)) ?? .community
         try words.valid { try type.validate(field: "The type") }
         return .create(try words.channel(), type: type, users: try words.users())
     }
 
-    fileprivate static func invite(reading words: inout Words) throws(Words.Wrong) -> RoomCommand {
+    fileprivate static func invite(reading words: inout Words) throws(Words.InvalidInput) -> RoomCommand {
         let welcome = words.takeText(after: "--")
         let users = try words.users()
-        guard !users.isEmpty else { throw Words.Wrong(reason: "which users?") }
+        guard !users.isEmpty else { throw Words.InvalidInput(reason: "which users?") }
         return .invite(users, welcome: welcome)
     }
 }
 
 /// The words after a command, consumed as they are parsed.
 private struct Words {
-    struct Wrong: Error { let reason: String }
+    struct InvalidInput: Error { let reason: String }
 
     private var text: String
     private var words: [String]
@@ -168,20 +168,20 @@ private struct Words {
         return true
     }
 
-    mutating func option(_ name: String) throws(Wrong) -> String? {
+    mutating func option(_ name: String) throws(InvalidInput) -> String? {
         guard let index = words.firstIndex(of: name) else { return nil }
         words.remove(at: index)
-        guard words.indices.contains(index) else { throw Wrong(reason: "\(name) needs a word after it") }
+        guard words.indices.contains(index) else { throw InvalidInput(reason: "\(name) needs a word after it") }
         return words.remove(at: index)
     }
 
-    mutating func channelIfAny() throws(Wrong) -> ChannelID? {
+    mutating func channelIfAny() throws(InvalidInput) -> ChannelID? {
         guard !words.isEmpty else { return nil }
         return try channel()
     }
 
-    mutating func channel() throws(Wrong) -> ChannelID {
-        guard !words.isEmpty else { throw Wrong(reason: "which channel?") }
+    mutating func channel() throws(InvalidInput) -> ChannelID {
+        guard !words.isEmpty else { throw InvalidInput(reason: "which channel?") }
         try refuseOption()
         let channel = ChannelID(words.removeFirst())
         try valid { try channel.validate(field: "A channel's id") }
@@ -189,38 +189,38 @@ private struct Words {
     }
 
     /// A message's id, or a time.
-    mutating func place() throws(Wrong) -> ScrollbackCommand.Place {
-        guard !words.isEmpty else { throw Wrong(reason: "where to?") }
+    mutating func place() throws(InvalidInput) -> ScrollbackCommand.Place {
+        guard !words.isEmpty else { throw InvalidInput(reason: "where to?") }
         try refuseOption()
         let word = words.removeFirst()
         if let id = Int64(word), id > 0 { return .message(MessageID(rawValue: id)) }
         guard let time = TimeArgument(argument: word) else {
-            throw Wrong(reason: "a time must be like 2026-03-02T09:05:00Z, or 2026-03-02 for its start in UTC")
+            throw InvalidInput(reason: "a time must be like 2026-03-02T09:05:00Z, or 2026-03-02 for its start in UTC")
         }
         return .time(time.timestamp)
     }
 
     /// The name of a command, with or without its slash.
-    mutating func commandIfAny() throws(Wrong) -> ChatCommandName? {
+    mutating func commandIfAny() throws(InvalidInput) -> ChatCommandName? {
         guard !words.isEmpty else { return nil }
         let word = words.removeFirst()
         let name = (word.hasPrefix("/") ? String(word.dropFirst()) : word).lowercased()
-        guard let command = ChatHelp.command(name) else { throw Wrong(reason: "\(word.safe()) isn't a command") }
+        guard let command = ChatHelp.command(name) else { throw InvalidInput(reason: "\(word.safe()) isn't a command") }
         return command.name
     }
 
-    mutating func secondsIfAny() throws(Wrong) -> Int? {
+    mutating func secondsIfAny() throws(InvalidInput) -> Int? {
         guard !words.isEmpty else { return nil }
         try refuseOption()
         let word = words.removeFirst()
         guard let duration = Lifetime(argument: word) else {
-            throw Wrong(reason: "\(word.safe()) isn't a duration: give seconds, or one like 90s, 45m, 12h, 30d")
+            throw InvalidInput(reason: "\(word.safe()) isn't a duration: give seconds, or one like 90s, 45m, 12h, 30d")
         }
         return duration.seconds
     }
 
     /// All remaining words.
-    mutating func users() throws(Wrong) -> [UserID] {
+    mutating func users() throws(InvalidInput) -> [UserID] {
         try refuseOption()
         let users = words.map { UserID($0) }
         for user in users { try valid { try user.validate(field: "A user's id") } }
@@ -229,20 +229,20 @@ private struct Words {
     }
 
     /// Throws if any words are left.
-    func end() throws(Wrong) {
+    func end() throws(InvalidInput) {
         try refuseOption()
         guard let word = words.first else { return }
-        throw Wrong(reason: "Unexpected argument: \(word.safe()).")
+        throw InvalidInput(reason: "Unexpected argument: \(word.safe()).")
     }
 
-    func valid(_ check: () throws -> Void) throws(Wrong) {
-        do { try check() } catch { throw Wrong(reason: (error as? RoostError)?.message.trimmingSuffix(".") ?? "\(error)") }
+    func valid(_ check: () throws -> Void) throws(InvalidInput) {
+        do { try check() } catch { throw InvalidInput(reason: (error as? RoostError)?.message.trimmingSuffix(".") ?? "\(error)") }
     }
 
     /// A word with two dashes is a mistyped option rather than an id.
-    private func refuseOption() throws(Wrong) {
+    private func refuseOption() throws(InvalidInput) {
         guard let option = words.first(where: { $0.hasPrefix("--") }) else { return }
-        throw Wrong(reason: "\(option.safe()) isn't an option here")
+        throw InvalidInput(reason: "\(option.safe()) isn't an option here")
     }
 }
 

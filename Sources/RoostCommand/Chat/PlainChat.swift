@@ -60,7 +60,7 @@ final class PlainChat {
         while true {
             do {
                 guard let line = try await nextLine(), try await handle(line) else { break }
-            } catch let error as LineReader.Unfit {
+            } catch let error as LineReader.InvalidLine {
                 refuse("Not sent: \(error)")
             }
         }

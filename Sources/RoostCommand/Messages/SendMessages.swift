@@ -45,7 +45,7 @@ extension Messages {
                 }
             } catch let failure as Failure where source.line != nil {
                 throw Failure("line \(source.number): \(failure)")
-            } catch let error as LineReader.Unfit {
+            } catch let error as LineReader.InvalidLine {
                 throw Failure("line \(source.number): \(error)")
             }
         }

@@ -42,7 +42,7 @@ struct SettingSources {
     private(set) var lowered: [String] = []
 
     init(flags: [String: String], environment: [String: String]) {
-        let (environment, warnings) = Self.withoutStrangers(environment)
+        let (environment, warnings) = Self.withoutUnknownVariables(environment)
         self.warnings = warnings
         sources = [
             Source(
@@ -56,7 +56,9 @@ struct SettingSources {
 
     /// Removes variables that aren't settings, each with a warning: misspelt names, and those that Kubernetes gives to every container next
     /// to a service named roost: `ROOST_SERVICE_HOST`, and `ROOST_PORT`, which isn't a port there but `tcp://10.0.0.7:8080`.
-    private static func withoutStrangers(_ environment: [String: String]) -> (environment: [String: String], warnings: [String]) {
+    private static func withoutUnknownVariables(
+        _ environment: [String: String]
+    ) -> (environment: [String: String], warnings: [String]) {
         let settings = Dictionary(uniqueKeysWithValues: Setting.all.map { ($0.environmentName, $0) })
         var environment = environment
         var warnings: [String] = []

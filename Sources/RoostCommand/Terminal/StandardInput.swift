@@ -12,7 +12,7 @@ enum StandardInput {
 
     /// The next line without its end; nil at the end of the input, and if the task is cancelled. Lines are read on request, so nothing piles up.
     ///
-    /// - Throws: A ``LineReader/Unfit`` for one line, after which the next can be read; a ``Failure`` if nothing can be read.
+    /// - Throws: A ``LineReader/InvalidLine`` for one line, after which the next can be read; a ``Failure`` if nothing can be read.
     static func nextLine() async throws -> String? {
         let (stream, continuation) = AsyncStream.makeStream(of: Result<String?, any Error>.self)
         queue.async {
@@ -62,7 +62,7 @@ enum StandardInput {
 /// Splits bytes into lines.
 struct LineReader {
     /// A line that can't be a message or a command. Later lines can be read.
-    enum Unfit: Error, CustomStringConvertible {
+    enum InvalidLine: Error, CustomStringConvertible {
         case notUTF8, tooLong
 
         var description: String {
@@ -100,7 +100,7 @@ struct LineReader {
             guard bytes.count <= Self.sizeBytesMax else {
                 isSkipping = true
                 take(bytes.count)
-                throw Unfit.tooLong
+                throw InvalidLine.tooLong
             }
             let piece = try more()
             guard piece.isEmpty else {
@@ -119,8 +119,8 @@ struct LineReader {
     }
 
     private static func text(_ line: [UInt8]) throws -> String {
-        guard line.count <= sizeBytesMax else { throw Unfit.tooLong }
-        guard let text = String(validating: line, as: UTF8.self) else { throw Unfit.notUTF8 }
+        guard line.count <= sizeBytesMax else { throw InvalidLine.tooLong }
+        guard let text = String(validating: line, as: UTF8.self) else { throw InvalidLine.notUTF8 }
         return text
     }
 }

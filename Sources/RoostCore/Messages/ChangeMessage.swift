@@ -140,11 +140,11 @@ extension Context {
     /// Throws if a message is the app's own and the caller may not send those: a user who may change others' messages could
     /// otherwise speak as the app (SB-33).
     ///
-    /// - Parameter deed: The caller's intended action.
-    func requireMayChangeAdminMessage(_ message: Message, in access: ChannelAccess, _ deed: String) throws {
+    /// - Parameter verb: The caller's intended action.
+    func requireMayChangeAdminMessage(_ message: Message, in access: ChannelAccess, _ verb: String) throws {
         guard message.kind == .admin, var refusal = refusal(of: .messageSendAdmin, in: access) else { return }
         // The permission's own wording is about sending. Refusals about the channel stay.
-        if refusal.code == .notPermitted, access.deletedAt == nil { refusal.message = "Only admins can \(deed) admin messages." }
+        if refusal.code == .notPermitted, access.deletedAt == nil { refusal.message = "Only admins can \(verb) admin messages." }
         throw refusal
     }
 

@@ -102,7 +102,7 @@ public struct Backup: Codable, Sendable {
     ///   - pace: The pace of the copy: a server's by default. Tests pass one that counts.
     /// - Throws: ``Unusable`` if the directory exists or can't be written, or the copy isn't intact; `DatabaseFailure`.
     package static func make(
-        of database: SQLiteDatabase, data: URL, withSecret: Bool, in directory: URL, pace: CopyPace = .besideServer
+        of database: SQLiteDatabase, data: URL, withSecret: Bool, in directory: URL, pace: CopyPace = .whileServing
     ) throws -> Backup {
         let manager = FileManager.default
         guard directory.path.hasPrefix("/") else { throw Unusable("The directory of a backup must begin with a slash.") }

@@ -13,7 +13,7 @@ import Testing
             do {
                 guard let line = try reader.next(reading: { pieces.popFirst() ?? [] }) else { return lines }
                 lines.append(line)
-            } catch let error as LineReader.Unfit {
+            } catch let error as LineReader.InvalidLine {
                 lines.append("!\(error)")
             }
         }
