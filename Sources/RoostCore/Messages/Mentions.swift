@@ -88,9 +88,9 @@ extension Context {
             own.row.mentionSeq = seq
             own.row.mentionMessage = message.messageId
             theirs.own = own
-            let isTold = notifiedCount < notifiedMax
-            if isTold { notifiedCount += 1 }
-            try tellMention(isTold ? .mentionReceived : .readingMarked, user, &theirs, by: caller.actor)
+            let isNotified = notifiedCount < notifiedMax
+            if isNotified { notifiedCount += 1 }
+            try tellMention(isNotified ? .mentionReceived : .readingMarked, user, &theirs, by: caller.actor)
         }
     }
 

@@ -38,7 +38,7 @@ extension ListReaders: Handled, PagedQuery {
                     )
                     position.joinedSeq = joinedSeq
                     position = position.delivered(
-                        upTo: row.int64(), at: row.optionalTimestamp(), isTold: row.bool() && tellsDelivery)
+                        upTo: row.int64(), at: row.optionalTimestamp(), isReported: row.bool() && tellsDelivery)
                     return Walk.Entry(place: [.integer(joinedSeq), .text(position.userId.rawValue)], row: position)
                 }
             }
@@ -50,8 +50,8 @@ extension ListReaders: Handled, PagedQuery {
 
 extension ReadPosition {
     /// The same with the delivered position, if that is further.
-    fileprivate func delivered(upTo seq: Seq, at time: Timestamp?, isTold: Bool) -> ReadPosition {
-        guard isTold else { return self }
+    fileprivate func delivered(upTo seq: Seq, at time: Timestamp?, isReported: Bool) -> ReadPosition {
+        guard isReported else { return self }
         var position = self
         (position.deliveredSeq, position.lastDeliveredAt) = (seq, time)
         return merged(with: position)

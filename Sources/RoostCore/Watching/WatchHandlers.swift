@@ -207,8 +207,8 @@ extension Context {
             let unread = max(0, access.counters.ordinal - row.int())
             let isShared = row.bool() && isSmall && access.policy.readEvents || member.userId == caller.user
             var read = isShared && mayRead ? ReadState(readSeq: readSeq, lastReadAt: lastReadAt, unreadCount: unread) : nil
-            let (deliveredSeq, deliveredAt, isTold) = (row.int64(), row.optionalTimestamp(), row.bool())
-            if isTold, isSmall, access.policy.deliveryEvents, deliveredSeq > readSeq {
+            let (deliveredSeq, deliveredAt, isReported) = (row.int64(), row.optionalTimestamp(), row.bool())
+            if isReported, isSmall, access.policy.deliveryEvents, deliveredSeq > readSeq {
                 read?.deliveredSeq = deliveredSeq
                 read?.lastDeliveredAt = deliveredAt
             }
