@@ -73,7 +73,7 @@ import Testing
         #expect(
             plain.errors
                 == "Error: Can't make a secure connection to https://127.0.0.1:\(server.port): "
-                + "it doesn't speak TLS; perhaps the address should begin with http.\n"
+                + "it doesn't speak TLS; perhaps the address should begin with http, not https.\n"
         )
         let chat = try await CommandRun.hasError(
             ": it doesn't speak TLS", from: "roost",

@@ -14,7 +14,7 @@ import Testing
             ),
             (
                 "handshakeFailed(NIOSSL.BoringSSLError.sslError([Error: 268435703 error:100000f7:SSL routines:OPENSSL_internal:WRONG_VERSION_NUMBER at /x]))",
-                "it doesn't speak TLS; perhaps the address should begin with http"
+                "it doesn't speak TLS; perhaps the address should begin with http, not https"
             ),
             ("read(descriptor:pointer:size:): Connection reset by peer) (errno: 104)", "Connection reset by peer"),
             ("Inappropriate operation for state", "the connection was closed"),
