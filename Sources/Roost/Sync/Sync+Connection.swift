@@ -178,7 +178,7 @@ extension Sync {
         retryAfter = error.retryAfterMilliseconds.map(Self.wait) ?? retryAfter
         endConnection(error)
         wait(
-            because: WaitingReason(.server, "the server refused the connection: \(error.message)"),
+            because: WaitingReason(.server, "the server doesn't accept the connection: \(error.message)"),
             refusal: error.isRetryable ? nil : error)
     }
 

@@ -77,7 +77,7 @@ struct ConnectionStatusTests {
 
         let overloaded = await reason(
             of: try chat("http://127.0.0.1:1", TurningAway(RoostError(.overloaded, "Too many connections."))))
-        #expect(overloaded == WaitingReason(.server, "the server refused the connection: Too many connections."))
+        #expect(overloaded == WaitingReason(.server, "the server doesn't accept the connection: Too many connections."))
     }
 
     @Test("A client whose server's name is unknown says so, in words for the resolver's result")
