@@ -29,7 +29,7 @@ final class PostgreSQLSlot: Sendable {
         if let pause = silence?.remaining {
             let seconds = pause.components.seconds + 1
             throw DatabaseFailure(
-                message: "PostgreSQL didn't answer several times in a row. Retrying in \(seconds) seconds.",
+                message: "PostgreSQL didn't answer several times in a row. No connection is tried for another \(seconds) s.",
                 kind: .transaction)
         }
         return try make()
