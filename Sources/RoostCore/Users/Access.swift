@@ -178,7 +178,7 @@ extension RevokeToken: Handled {
         guard let (until, change) = try context.revoke(token: tokenId, until: end) else {
             throw RoostError(
                 .limitExceeded,
-                "At most \(Limits.revokedTokens) single tokens can be revoked at a time. Revoke all of a user's tokens instead.",
+                "At most \(Limits.revokedTokens) single tokens can be revoked at the same time. Revoke all of a user's tokens instead.",
                 field: "tokenId", limit: Int64(Limits.revokedTokens))
         }
         if let change { context.tell(.accessChanged([change])) }
