@@ -58,7 +58,7 @@ package struct TrustedProxies: Sendable {
     package struct Malformed: Error, CustomStringConvertible {
         let entry: String
         package var description: String {
-            "trusted-proxies must be addresses or networks separated by commas, such as 10.0.0.0/8,::1; \(entry) isn't one."
+            "trusted-proxies must be addresses or networks separated by commas, such as 10.0.0.0/8,::1; '\(entry)' isn't one."
         }
     }
 
