@@ -6,7 +6,7 @@ import RoostServer
 /// The words `field=value` of a command line as the fields of an operation, each read according to its schema.
 ///
 /// - A field of an object is named with the object, `policy.send=members`, or the object is given as JSON, `policy={"send":"members"}`.
-/// - A list is JSON, or its values separated by commas them; given again, it gets further values.
+/// - A list is JSON, or its values separated by commas; given again, it gets further values.
 struct CallFields {
     private(set) var values: [String: JSONValue] = [:]
     private let operation: OperationGuide

@@ -31,7 +31,7 @@ enum ChatHelp {
         Command(name: .create, arguments: "ID [--type TYPE] [USER …]", what: "create a channel and open it"),
         Command(name: .invite, arguments: "USER … [-- WELCOME]", what: "invite people into this one"),
         Command(name: .invitations, what: "your pending invitations"),
-        Command(name: .accept, arguments: "[ID]", what: "accept an invitation and open it"),
+        Command(name: .accept, arguments: "[ID]", what: "accept an invitation and open the channel"),
         Command(name: .decline, arguments: "[ID]", what: "decline an invitation"),
         Command(name: .members, what: "members, their roles, and who is online"),
         Command(name: .who, what: "who is online, and who is watching"),

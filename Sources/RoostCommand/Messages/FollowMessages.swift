@@ -10,7 +10,7 @@ extension Messages {
         static let configuration = CommandConfiguration(
             abstract: "Print each message that is sent or changed from now on, one JSON object per line.",
             discussion: """
-                The caller must be a member of the channel and may read it; following ends when they may no longer. Messages are printed in \
+                The caller must be a member of the channel who may read it; following ends when they may no longer. Messages are printed in \
                 order and without gaps; one that is edited or deleted is printed again, \
                 and a permanently deleted one is reported by its seq as "purged". \
                 With --after it begins after a seq, and first prints everything since then; after it ends, continue from the channelSeq of the last line.
