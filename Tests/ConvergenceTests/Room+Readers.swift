@@ -56,7 +56,7 @@ extension Room {
             send(
                 try world.database.read { transaction in
                     var context = Context(transaction: transaction, caller: .server, now: world.now, ids: IDGenerator())
-                    for signal in due { try context.tell(signal) }
+                    for signal in due { try context.notify(signal) }
                     return context.notices
                 })
         }

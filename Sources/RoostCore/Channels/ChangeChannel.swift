@@ -41,7 +41,7 @@ extension UpdateChannel: Handled {
         after.updatedAt = context.now
         after.counters = access.counters
         try write(before, after, distinctKey, access, seq: seq, in: context)
-        try context.tell(
+        try context.notify(
             kind, in: access, seq: seq,
             Rows(channel: after, capabilities: policyChanges ? try context.capabilitiesByRole(in: access) : nil))
         if after.attributes.displayName != before.attributes.displayName {
@@ -154,8 +154,8 @@ extension DeleteChannel: Handled {
         try context.transaction.freeNames(.channelName, of: id.rawValue)
         // Nothing is written per member yet: the deletion ends all memberships.
         try context.passMemberships(of: id)
-        try context.tell(.channelDeleted, in: access, seq: seq, Rows(channel: try context.channel(id)))
-        context.tell(.destroyed(id))
+        try context.notify(.channelDeleted, in: access, seq: seq, Rows(channel: try context.channel(id)))
+        context.notify(.destroyed(id))
         return Done()
     }
 }

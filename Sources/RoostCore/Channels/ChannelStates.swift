@@ -85,7 +85,7 @@ extension Context {
         try moveStream(of: access.channelId, to: access.counters)
         access.isFrozen = after.isFrozen
         access.silencedUntil = after.mutedUntil
-        try tell(kind, in: access, seq: seq, Rows(channel: after, capabilities: try capabilitiesByRole(in: access)))
+        try notify(kind, in: access, seq: seq, Rows(channel: after, capabilities: try capabilitiesByRole(in: access)))
         return after
     }
 }

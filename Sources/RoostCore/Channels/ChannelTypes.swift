@@ -31,7 +31,7 @@ extension PutChannelType: Handled {
             INSERT INTO channel_types (type, policy) VALUES (\(type.rawValue), \(try StoredJSON.encode(policy)))
             ON CONFLICT (type) DO UPDATE SET policy = excluded.policy
             """)
-        context.tell(.rulesChanged)
+        context.notify(.rulesChanged)
         return policy
     }
 }

@@ -231,13 +231,13 @@ extension Context {
             }
             var updated = access
             updated.own = own
-            tell(.joined(founder.user, id, at: seq, as: founder.role))
-            tell(
+            notify(.joined(founder.user, id, at: seq, as: founder.role))
+            notify(
                 .channelCreated, user: founder.user, seq: own.row.userSeq,
                 Rows(
                     channel: whole, ownCapabilities: [id.rawValue: capabilities(of: founder.user, in: updated)],
                     updated.membership.map { [$0] }, accepted.map { [$0] }))
-            if let accepted { try tellInviter(of: accepted, .invitationAccepted) }
+            if let accepted { try notifyInviter(of: accepted, .invitationAccepted) }
         }
     }
 

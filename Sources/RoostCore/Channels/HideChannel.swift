@@ -57,7 +57,7 @@ extension Context {
         }
         try renewMention(of: &own.row)
         let membership = try write(own, readCount: storedCount, of: caller.user, in: &access, kind)
-        if isNews { try tellReading(upTo: target, in: access) }
+        if isNews { try reportReading(upTo: target, in: access) }
         return membership
     }
 }
@@ -96,8 +96,8 @@ extension Context {
         membership.userSeq = try advanceStream(of: user)
         try transaction.writeHiding(
             own.row, readCount: readCount ?? own.row.readCount, of: user, in: channel, userSeq: membership.userSeq)
-        if own.row.historyFloor > floor { tell(.floor(user, channel, own.row.historyFloor)) }
-        tell(kind, user: user, seq: membership.userSeq, Rows([membership]))
+        if own.row.historyFloor > floor { notify(.floor(user, channel, own.row.historyFloor)) }
+        notify(kind, user: user, seq: membership.userSeq, Rows([membership]))
         return membership
     }
 }

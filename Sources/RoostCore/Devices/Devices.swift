@@ -55,7 +55,7 @@ extension SignOutDevice: Handled {
             UPDATE devices SET signed_out = \(row.signIn), revision = \(revision), token_id = NULL, token_expires_at = NULL
             WHERE user_id = \(user) AND device_id = \(device)
             """)
-        context.tell(.accessChanged(changes))
+        context.notify(.accessChanged(changes))
         return SignedOutDevice(deviceId: device, isTokenRevoked: isTokenRevoked)
     }
 }

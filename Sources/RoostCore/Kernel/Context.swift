@@ -185,21 +185,21 @@ public struct Context {
 
     mutating func recordCallerSeq(of access: ChannelAccess) { callerSeq = max(callerSeq, access.own?.row.userSeq ?? 0) }
 
-    package mutating func tell(_ notice: Notice) { notices.append(notice) }
+    package mutating func notify(_ notice: Notice) { notices.append(notice) }
 
     /// Sends a change of a channel's stream to its members and watchers. The readers are those after the change.
-    mutating func tell(_ kind: Event.Kind, in access: ChannelAccess, seq: Seq, _ rows: Rows) throws {
+    mutating func notify(_ kind: Event.Kind, in access: ChannelAccess, seq: Seq, _ rows: Rows) throws {
         let event = Event(kind: kind, stream: .channel(access.channelId), seq: seq, actor: caller.actor, rows: rows)
         notices.append(.event(event, .channel(access.channelId, try transaction.readers(of: access.policy))))
     }
 
     /// Sends a change of a user's own stream to all of the user's connections.
-    package mutating func tell(_ kind: Event.Kind, user: UserID, seq: Seq, _ rows: Rows) {
-        tell(kind, user: user, seq: seq, actor: caller.actor, rows)
+    package mutating func notify(_ kind: Event.Kind, user: UserID, seq: Seq, _ rows: Rows) {
+        notify(kind, user: user, seq: seq, actor: caller.actor, rows)
     }
 
     /// Sends the same with an explicit actor; nil if the user isn't to know who it was.
-    mutating func tell(_ kind: Event.Kind, user: UserID, seq: Seq, actor: UserID?, _ rows: Rows) {
+    mutating func notify(_ kind: Event.Kind, user: UserID, seq: Seq, actor: UserID?, _ rows: Rows) {
         notices.append(.event(Event(kind: kind, stream: .user(user), seq: seq, actor: actor, rows: rows), .user(user)))
     }
 }

@@ -129,7 +129,7 @@ extension Context {
 
         let whole = try self.channel(channel)
         let announced = try notifiesMembersOfInvitations(in: access) ? entered.compactMap(\.ended) : []
-        try tell(
+        try notify(
             .memberJoined, in: access, seq: seq,
             Rows(
                 channel: endsDistinctness ? whole : nil, counters: endsDistinctness ? nil : access.counters, members, announced))
@@ -137,8 +137,8 @@ extension Context {
         var byRole: [ChannelRole: [Permission]] = [:]
         var firstRows: [Seq: Rows] = [:]
         for (newcomer, own, ended) in entered {
-            tell(.joined(newcomer.user, channel, at: seq, as: own.row.role))
-            if own.row.historyFloor > 0 { tell(.floor(newcomer.user, channel, own.row.historyFloor)) }
+            notify(.joined(newcomer.user, channel, at: seq, as: own.row.role))
+            if own.row.historyFloor > 0 { notify(.floor(newcomer.user, channel, own.row.historyFloor)) }
             var updated = access
             updated.own = own
             updated.invitation = nil
@@ -153,8 +153,8 @@ extension Context {
             rows.ownCapabilities = [channel.rawValue: capabilities]
             rows.memberships = updated.membership.map { [$0] }
             rows.invitations = ended.map { [$0] }
-            tell(.memberJoined, user: newcomer.user, seq: own.row.userSeq, rows)
-            if let ended { try tellInviter(of: ended, .invitationAccepted) }
+            notify(.memberJoined, user: newcomer.user, seq: own.row.userSeq, rows)
+            if let ended { try notifyInviter(of: ended, .invitationAccepted) }
         }
         try announce(SystemEvent(.memberJoined, newcomers.map(\.user)), in: &access)
     }

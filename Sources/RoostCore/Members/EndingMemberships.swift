@@ -51,15 +51,15 @@ extension Context {
             in: channel, memberships.compactMap { user, membership in membership.map { (user, $0.userSeq) } })
 
         // Leavers are notified on their own streams, and receive nothing more of the channel's.
-        for leaver in leavers { tell(.left(leaver.user, channel, at: seq)) }
-        try tell(
+        for leaver in leavers { notify(.left(leaver.user, channel, at: seq)) }
+        try notify(
             .memberLeft, in: access, seq: seq,
             Rows(
                 channel: endsDistinctness ? try self.channel(channel) : nil, counters: endsDistinctness ? nil : access.counters,
                 members))
         for (user, membership) in memberships {
             guard let membership else { continue }
-            tell(kind, user: user, seq: membership.userSeq, Rows([membership], drafts[user].map { [$0] }))
+            notify(kind, user: user, seq: membership.userSeq, Rows([membership], drafts[user].map { [$0] }))
         }
         try announce(SystemEvent(.memberLeft, leavers.map(\.user)), in: &access)
     }

@@ -127,11 +127,11 @@ extension Context {
             invitations.append((invitation, userSeq))
         }
         let all = invitations.map(\.invitation)
-        try tellMembers(move, .invitationReceived, all, in: access)
-        tell(.invitationSent, user: caller.user, seq: inviterSeq, Rows(all))
+        try notifyMembers(move, .invitationReceived, all, in: access)
+        notify(.invitationSent, user: caller.user, seq: inviterSeq, Rows(all))
         let channel = try self.channel(access.channelId)
         for (invitation, userSeq) in invitations {
-            tell(.invitationReceived, user: invitation.userId, seq: userSeq, Rows(channel: channel, [invitation]))
+            notify(.invitationReceived, user: invitation.userId, seq: userSeq, Rows(channel: channel, [invitation]))
         }
     }
 
@@ -154,10 +154,10 @@ extension Context {
             try write(after, in: access, stamps: stamps)
             ended.append((after, stamps))
         }
-        try tellMembers(move, kind, ended.map(\.invitation), in: access)
+        try notifyMembers(move, kind, ended.map(\.invitation), in: access)
         for (invitation, stamps) in ended {
-            tell(kind, user: invitation.userId, seq: stamps.user, Rows([invitation]))
-            tell(kind, user: invitation.inviter, seq: stamps.inviter, Rows([invitation]))
+            notify(kind, user: invitation.userId, seq: stamps.user, Rows([invitation]))
+            notify(kind, user: invitation.inviter, seq: stamps.inviter, Rows([invitation]))
         }
         return ended.map(\.invitation)
     }
@@ -193,9 +193,9 @@ extension Context {
     }
 
     /// Notifies the inviter of the invitation's outcome (EM-25).
-    mutating func tellInviter(of invitation: Invitation, _ kind: Event.Kind) throws {
+    mutating func notifyInviter(of invitation: Invitation, _ kind: Event.Kind) throws {
         let seq = try transaction.inviterSeq(of: invitation)
-        tell(kind, user: invitation.inviter, seq: seq, Rows([invitation]))
+        notify(kind, user: invitation.inviter, seq: seq, Rows([invitation]))
     }
 
     /// Whether a channel's stream carries its invitations: its type must say so, and every follower must be allowed to list
@@ -226,11 +226,11 @@ extension Context {
         return ChannelMove(seq: seq, notifiesMembers: notifiesMembers, endsDistinctness: endsDistinctness)
     }
 
-    private mutating func tellMembers(
+    private mutating func notifyMembers(
         _ move: ChannelMove?, _ kind: Event.Kind, _ invitations: [Invitation], in access: ChannelAccess
     ) throws {
         guard let move else { return }
-        try tell(
+        try notify(
             move.notifiesMembers ? kind : .channelUpdated, in: access, seq: move.seq,
             Rows(
                 channel: move.endsDistinctness ? try channel(access.channelId) : nil,

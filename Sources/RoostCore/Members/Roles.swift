@@ -25,7 +25,7 @@ extension PutRole: Handled {
             INSERT INTO roles (role, definition) VALUES (\(role.rawValue), \(try StoredJSON.encode(definition)))
             ON CONFLICT (role) DO UPDATE SET definition = excluded.definition
             """)
-        context.tell(.rulesChanged)
+        context.notify(.rulesChanged)
         return definition
     }
 }
@@ -38,7 +38,7 @@ extension DeleteRole: Handled {
         try refuseBuiltIn(role)
         guard try context.transaction.definedRole(role) != nil else { return Done() }
         try context.transaction.perform("DELETE FROM roles WHERE role = \(role.rawValue)")
-        context.tell(.rulesChanged)
+        context.notify(.rulesChanged)
         return Done()
     }
 }

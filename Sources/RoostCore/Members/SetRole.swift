@@ -77,11 +77,11 @@ extension Context {
             changed.append((member.user, updated))
         }
         try moveStream(of: channel, to: access.counters)
-        for (member, definition) in changes { tell(.role(member.user, channel, definition.role, at: seq)) }
-        try tell(.memberRoleChanged, in: access, seq: seq, Rows(counters: access.counters, members))
+        for (member, definition) in changes { notify(.role(member.user, channel, definition.role, at: seq)) }
+        try notify(.memberRoleChanged, in: access, seq: seq, Rows(counters: access.counters, members))
         for (user, updated) in changed {
             guard let membership = updated.membership else { continue }
-            tell(
+            notify(
                 .memberRoleChanged, user: user, seq: membership.userSeq,
                 Rows(ownCapabilities: [channel.rawValue: capabilities(of: user, in: updated)], [membership]))
         }

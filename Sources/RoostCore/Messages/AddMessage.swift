@@ -39,8 +39,8 @@ extension Context {
             rows.channelMentions = [try noteChannelMention(ChannelMention(of: message, from: seq), in: access)]
         }
         try moveStream(to: access, byMessageThatCounts: Unread.counts(message))
-        try tell(.messageNew, in: access, seq: seq, rows)
-        try tellOwnMessage(message, in: access)
+        try notify(.messageNew, in: access, seq: seq, rows)
+        try reportOwnMessage(message, in: access)
         if !access.isEphemeral { try mention(mentions.users, in: message, at: seq) }
         try requestPush(of: message, in: access)
         message.droppedMentions = mentions.dropped.isEmpty ? nil : mentions.dropped
@@ -57,14 +57,14 @@ extension Context {
     }
 
     /// Notifies a sender who may not read, and so gets no event with the message, that it isn't unread.
-    private mutating func tellOwnMessage(_ message: Message, in access: ChannelAccess) throws {
+    private mutating func reportOwnMessage(_ message: Message, in access: ChannelAccess) throws {
         guard message.kind != .system, access.isMember, readingFloor(in: access) == .max, var own = access.own else { return }
         own.addMessage(at: message.seq, count: Unread.counts(message) ? 1 : 0)
         own.row.userSeq = try advanceStream(of: caller.user)
         try transaction.stampMember(caller.user, in: access.channelId, own.row.userSeq)
         var updated = access
         updated.own = own
-        tell(.readingMarked, user: caller.user, seq: own.row.userSeq, Rows(updated.membership.map { [$0] }))
+        notify(.readingMarked, user: caller.user, seq: own.row.userSeq, Rows(updated.membership.map { [$0] }))
     }
 
     /// Returns the answer for a message stored by an earlier call: its current state if the caller may read it, and otherwise the message as sent.

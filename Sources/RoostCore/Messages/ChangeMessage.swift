@@ -104,7 +104,7 @@ extension Context {
         var rows = Rows(counters: access.counters, [after])
         rows.channelMentions = try changedChannelMention(from: before, to: after, in: access)
         try moveStream(byChangeIn: access)
-        try tell(kind, in: access, seq: after.changeSeq, rows)
+        try notify(kind, in: access, seq: after.changeSeq, rows)
         try moveMentions(from: before, to: after)
         try requestPush(ofChanged: before, to: after, in: access)
     }

@@ -72,7 +72,7 @@ extension Context {
         draft.updatedAt = now
         draft.userSeq = try advanceStream(of: caller.user)
         try transaction.write(draft, of: caller.user)
-        tell(.draftUpdated, user: caller.user, seq: draft.userSeq, Rows([draft]))
+        notify(.draftUpdated, user: caller.user, seq: draft.userSeq, Rows([draft]))
         return draft
     }
 

@@ -90,7 +90,7 @@ extension Context {
             theirs.own = own
             let isNotified = notifiedCount < notifiedMax
             if isNotified { notifiedCount += 1 }
-            try tellMention(isNotified ? .mentionReceived : .readingMarked, user, &theirs, by: caller.actor)
+            try reportMention(isNotified ? .mentionReceived : .readingMarked, user, &theirs, by: caller.actor)
         }
     }
 
@@ -105,7 +105,7 @@ extension Context {
             else { continue }
             try own.row.setMention(transaction.newestMention(of: user, in: message.channelId, above: own.row.historyFloor))
             theirs.own = own
-            try tellMention(.readingMarked, user, &theirs, by: actor)
+            try reportMention(.readingMarked, user, &theirs, by: actor)
         }
     }
 
@@ -132,7 +132,7 @@ extension Context {
     }
 
     /// Sends a user their newest mention. Users who may not read the channel don't learn the actor, as on the channel's stream.
-    private mutating func tellMention(
+    private mutating func reportMention(
         _ kind: Event.Kind, _ user: UserID, _ theirs: inout ChannelAccess, by actor: UserID?
     ) throws {
         guard var own = theirs.own else { return }
@@ -140,7 +140,7 @@ extension Context {
         theirs.own = own
         try transaction.writeMention(own, of: user, in: theirs.channelId)
         let mayRead = Permissions.refusal(of: .historyRead, for: .user, in: theirs.facts, now: now) == nil
-        tell(kind, user: user, seq: own.row.userSeq, actor: mayRead ? actor : nil, Rows(theirs.membership.map { [$0] }))
+        notify(kind, user: user, seq: own.row.userSeq, actor: mayRead ? actor : nil, Rows(theirs.membership.map { [$0] }))
     }
 
     /// Records that a message mentions its channel, or no longer does.

@@ -33,7 +33,7 @@ extension Context {
                 "INSERT INTO own_deletions (user_id, \(OwnDeletion.columns)) VALUES (\(user), \(row: deletion))")
         }
         let membership = try endOwnMentions(in: messages, &access, at: userSeq)
-        tell(.messageDeletedForMe, user: user, seq: userSeq, Rows(deletions, membership.map { [$0] }))
+        notify(.messageDeletedForMe, user: user, seq: userSeq, Rows(deletions, membership.map { [$0] }))
     }
 
     /// Returns messages of a channel as the caller sees them: without the content of those that the caller has deleted for themselves.

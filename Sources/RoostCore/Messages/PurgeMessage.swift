@@ -22,25 +22,25 @@ extension Context {
         // know. Memberships are sent as of the new seq: their read counts already exclude the message.
         try endMentions(of: message.mentionees?.mentionedUsers ?? [], in: message, by: nil)
         if message.changeSeq != message.seq { try transaction.forgetEndedMentions(of: message) }
-        try tellSender(of: message, access)
+        try notifySender(of: message, access)
         var rows = Rows(counters: access.counters, [place])
         if message.mentionees?.mentionsChannel ?? false {
             rows.channelMentions = try transaction.newestChannelMentions(in: access.channelId)
         }
         let event = Event(kind: .messageDeleted, stream: .channel(access.channelId), seq: seq, actor: nil, rows: rows)
-        tell(.event(event, .channel(access.channelId, try transaction.readers(of: access.policy))))
+        notify(.event(event, .channel(access.channelId, try transaction.readers(of: access.policy))))
     }
 
     /// The sender's clients count the message as their own or as purged, and can't tell that it is both. They are sent the
     /// right count ahead of the channel's event.
-    private mutating func tellSender(of message: Message, _ access: ChannelAccess) throws {
+    private mutating func notifySender(of message: Message, _ access: ChannelAccess) throws {
         guard var theirs = try transaction.access(to: access.channelId, of: message.sender), theirs.isMember, var own = theirs.own,
             own.row.readSeq < message.seq
         else { return }
         own.row.userSeq = try advanceStream(of: message.sender)
         theirs.own = own
         try transaction.stampMember(message.sender, in: access.channelId, own.row.userSeq)
-        tell(.readingMarked, user: message.sender, seq: own.row.userSeq, actor: nil, Rows(theirs.membership.map { [$0] }))
+        notify(.readingMarked, user: message.sender, seq: own.row.userSeq, actor: nil, Rows(theirs.membership.map { [$0] }))
     }
 }
 

@@ -165,8 +165,8 @@ extension Context {
                 return ([], access.counters.seq)
             }
             let (users, channelSeq) = try transaction.mentioned(in: message, since: request.after)
-            let told = users.prefix(try notifiedMax(of: users.map(\.user), newIn: message))
-            let pushed = PushedMessage(edited: message, mentioning: told, channel: channelSeq)
+            let notified = users.prefix(try notifiedMax(of: users.map(\.user), newIn: message))
+            let pushed = PushedMessage(edited: message, mentioning: notified, channel: channelSeq)
             return (users.isEmpty && channelSeq == nil ? [] : [pushed], access.counters.seq)
         }
         let born = try transaction.messages(after: request.after, in: channel, limit: Pushes.messagesMax)

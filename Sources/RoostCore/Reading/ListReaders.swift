@@ -21,7 +21,7 @@ extension ListReaders: Handled, PagedQuery {
         let (transaction, id) = (context.transaction, access.channelId)
         let isShown: SQL =
             "(m.user_id = \(context.caller.user) OR \(try transaction.readers(of: access.policy).containing(role: "m.role")))"
-        let tellsDelivery = access.policy.deliveryEvents
+        let reportsDelivery = access.policy.deliveryEvents
         // Passes at most as many rows as the channel has members.
         var page = try walk.page(through: [
             { stretch in
@@ -38,7 +38,7 @@ extension ListReaders: Handled, PagedQuery {
                     )
                     position.joinedSeq = joinedSeq
                     position = position.delivered(
-                        upTo: row.int64(), at: row.optionalTimestamp(), isReported: row.bool() && tellsDelivery)
+                        upTo: row.int64(), at: row.optionalTimestamp(), isReported: row.bool() && reportsDelivery)
                     return Walk.Entry(place: [.integer(joinedSeq), .text(position.userId.rawValue)], row: position)
                 }
             }

@@ -22,7 +22,7 @@ extension MarkRead: Handled {
 
         let (moved, receiptSeq) = try context.moveReading(to: target, at: context.now, .readingMarked, in: access)
         // Messages that were read, and have been marked as unread since, are nothing new to others.
-        if target > receiptSeq { try context.tellReading(upTo: target, in: access) }
+        if target > receiptSeq { try context.reportReading(upTo: target, in: access) }
         return moved
     }
 }
@@ -44,7 +44,7 @@ extension MarkUnread: Handled {
             isMoved ? try context.moveReading(to: target, at: own.row.lastReadAt, .readingUnmarked, in: access).moved : access
         // Reading ends even if nothing moves: what a device has just received is still to be marked.
         let userSeq = try after.requireOwn().row.userSeq
-        context.tell(.markedUnread(context.caller.user, access.channelId, at: userSeq))
+        context.notify(.markedUnread(context.caller.user, access.channelId, at: userSeq))
         return try context.unreadCount(in: after)
     }
 }
@@ -78,7 +78,7 @@ extension MarkDelivered: Handled {
             let position = ReadPosition(
                 userId: user, readSeq: max(own.row.readSeq, receiptSeq), lastReadAt: own.row.lastReadAt, deliveredSeq: seq,
                 lastDeliveredAt: context.now)
-            context.tell(.read(position, access.channelId))
+            context.notify(.read(position, access.channelId))
         }
         return Done()
     }
@@ -88,12 +88,12 @@ extension Context {
     /// Notifies others that the caller has just read up to a seq, if the channel and the caller share that. A caller who may
     /// not read clears what is unread this way, but has read nothing. In a channel where others can't query read positions
     /// either, nobody is notified.
-    mutating func tellReading(upTo seq: Seq, in access: ChannelAccess) throws {
+    mutating func reportReading(upTo seq: Seq, in access: ChannelAccess) throws {
         guard access.policy.readEvents, access.counters.memberCount <= Limits.largeChannelMembers,
             refusal(of: .historyRead, in: access) == nil,
             try access.own?.sharesReading ?? transaction.sharesReading(caller.user)
         else { return }
-        tell(.read(ReadPosition(userId: caller.user, readSeq: seq, lastReadAt: now), access.channelId))
+        notify(.read(ReadPosition(userId: caller.user, readSeq: seq, lastReadAt: now), access.channelId))
     }
 
     /// Throws in a channel with too many members to report each of them.
@@ -177,7 +177,7 @@ extension Context {
         if target > own.receiptSeq { own.row.lastReadAt = time }
         try transaction.writeReading(own.row, count: counts.stored, of: caller.user, in: access.channelId)
         access.own = own
-        tell(kind, user: caller.user, seq: userSeq, Rows(access.membership.map { [$0] }))
+        notify(kind, user: caller.user, seq: userSeq, Rows(access.membership.map { [$0] }))
         return (access, own.receiptSeq)
     }
 

@@ -10,7 +10,7 @@ extension StartReading: Handled {
         try context.require(.historyRead, in: access)
         let moved = try MarkRead(channel: channel).movePosition(in: &context)
         let own = try moved.requireOwn().row
-        context.tell(.reading(connection, moved.channelId, since: own.joinedSeq, at: own.userSeq))
+        context.notify(.reading(connection, moved.channelId, since: own.joinedSeq, at: own.userSeq))
         return try context.unreadCount(in: moved)
     }
 }
@@ -40,7 +40,7 @@ extension StopReading: Handled {
         let connection = try context.requireConnection("Reading")
         try context.require(.streamRead)
         let read = try context.transaction.access(to: channel, of: context.caller.user)?.channelId ?? channel
-        context.tell(.stoppedReading(connection, read))
+        context.notify(.stoppedReading(connection, read))
         return Done()
     }
 }

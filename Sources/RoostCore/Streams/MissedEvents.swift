@@ -32,13 +32,13 @@ extension Transaction {
     /// Returns the events after a position of a stream: at most a page of rows for a channel's, all for a user's, since no user
     /// has more than some thousand memberships.
     public func missedEvents(
-        of stream: StreamID, after: Seq, now: Timestamp, limit: Int = 100, telling leavers: MissedEvents.Leavers = .all
+        of stream: StreamID, after: Seq, now: Timestamp, limit: Int = 100, reporting leavers: MissedEvents.Leavers = .all
     ) throws -> MissedEvents {
-        try missedEvents(of: stream, after: after, now: now, limit: limit, telling: leavers, rowKinds: .standard)
+        try missedEvents(of: stream, after: after, now: now, limit: limit, reporting: leavers, rowKinds: .standard)
     }
 
     package func missedEvents(
-        of stream: StreamID, after: Seq, now: Timestamp, limit: Int = 100, telling leavers: MissedEvents.Leavers = .all,
+        of stream: StreamID, after: Seq, now: Timestamp, limit: Int = 100, reporting leavers: MissedEvents.Leavers = .all,
         rowKinds: StoredRowKinds
     ) throws -> MissedEvents {
         // The server's own view: an event for a whole channel doesn't contain any user's own membership.
@@ -46,14 +46,14 @@ extension Transaction {
             Context(transaction: self, caller: caller, now: now, ids: IDGenerator(), rowKinds: rowKinds)
         }
         return switch stream {
-        case .channel(let channel): try missedEvents(in: channel, after: after, limit: limit, telling: leavers, context(.server))
+        case .channel(let channel): try missedEvents(in: channel, after: after, limit: limit, reporting: leavers, context(.server))
         case .user(let user): try missedEvents(for: user, after: after, context(Caller(user: user)))
         }
     }
 
     /// Returns one event with all changed rows: the individual changes of a row that changed repeatedly are no longer known.
     private func missedEvents(
-        in channel: ChannelID, after: Seq, limit: Int, telling leavers: MissedEvents.Leavers, _ context: Context
+        in channel: ChannelID, after: Seq, limit: Int, reporting leavers: MissedEvents.Leavers, _ context: Context
     ) throws -> MissedEvents {
         guard let access = try access(to: channel, of: context.caller.user), after < access.counters.seq else {
             return MissedEvents(notices: [], seq: after, hasMore: false, head: after)
@@ -86,13 +86,13 @@ extension Transaction {
         switch leavers {
         case .user(let user): statements = ["\(members) AND user_id = \(user) AND change_seq > \(after) AND \(isGone)"]
         case .all, .joinedAfter:
-            var told = after
-            if case .joinedAfter(let seq) = leavers { told = max(after, seq) }
+            var reportedUpTo = after
+            if case .joinedAfter(let seq) = leavers { reportedUpTo = max(after, seq) }
             statements = [
                 "\(members) AND change_seq > \(after) AND change_seq <= \(end) AND \(isGone)",
                 """
-                \(members) AND state IN (\(list: MembershipState.allCases.map(\.rawValue))) AND joined_seq > \(told)
-                    AND +change_seq > \(max(end, told))
+                \(members) AND state IN (\(list: MembershipState.allCases.map(\.rawValue))) AND joined_seq > \(reportedUpTo)
+                    AND +change_seq > \(max(end, reportedUpTo))
                 """,
             ]
         }

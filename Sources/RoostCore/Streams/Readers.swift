@@ -99,8 +99,8 @@ extension Transaction {
 
 extension Context {
     /// Sends a channel's current readers, for its receivers to be checked again (``Notice/rulesChanged``).
-    package mutating func tellReaders(of channel: ChannelID) throws {
+    package mutating func reportReaders(of channel: ChannelID) throws {
         guard let access = try transaction.access(to: channel, of: caller.user), access.deletedAt == nil else { return }
-        tell(.readers(channel, try transaction.readers(of: access.policy)))
+        notify(.readers(channel, try transaction.readers(of: access.policy)))
     }
 }

@@ -158,7 +158,7 @@ extension RevokeUserTokens: Handled {
             UPDATE users SET tokens_valid_from = \(before), access_revision = \(try context.transaction.nextAccessRevision())
             WHERE user_id = \(user)
             """)
-        context.tell(.accessChanged([.user(user, isDeactivated: isDeactivated, validFrom: before)]))
+        context.notify(.accessChanged([.user(user, isDeactivated: isDeactivated, validFrom: before)]))
         return TokenRevocation(userId: user, before: before)
     }
 }
@@ -181,7 +181,7 @@ extension RevokeToken: Handled {
                 "At most \(Limits.revokedTokens) single tokens can be revoked at the same time. Revoke all of a user's tokens instead.",
                 field: "tokenId", limit: Int64(Limits.revokedTokens))
         }
-        if let change { context.tell(.accessChanged([change])) }
+        if let change { context.notify(.accessChanged([change])) }
         return RevokedToken(tokenId: tokenId, expiresAt: until)
     }
 }
@@ -246,7 +246,7 @@ extension Context {
             WHERE user_id = \(id)
             """)
         user.deactivatedAt = deactivatedAt
-        tell(.accessChanged([.user(id, isDeactivated: deactivatedAt != nil, validFrom: validFrom)]))
+        notify(.accessChanged([.user(id, isDeactivated: deactivatedAt != nil, validFrom: validFrom)]))
         return user
     }
 }

@@ -108,8 +108,8 @@ extension UpdatePreferences: Handled {
                 shares_delivery = \(after.sharesDelivery), shares_presence = \(after.sharesPresence), user_seq = \(seq)
             WHERE user_id = \(user)
             """)
-        if after.sharesPresence != before.sharesPresence { context.tell(.presenceShared(user, after.sharesPresence)) }
-        context.tell(.preferencesUpdated, user: user, seq: seq, Rows([after]))
+        if after.sharesPresence != before.sharesPresence { context.notify(.presenceShared(user, after.sharesPresence)) }
+        context.notify(.preferencesUpdated, user: user, seq: seq, Rows([after]))
         return after
     }
 }
@@ -150,9 +150,9 @@ extension Context {
             """)
         try transaction.indexName(
             .user, id: id.rawValue, before: before?.profile.displayName, after: after.profile.displayName)
-        tell(.userUpdated, user: id, seq: seq, Rows([after]))
+        notify(.userUpdated, user: id, seq: seq, Rows([after]))
         // No list shows a new user yet, and metadata is in none.
-        if let before, before.isShown(otherThan: after) { tell(.profileChanged(id)) }
+        if let before, before.isShown(otherThan: after) { notify(.profileChanged(id)) }
         return after
     }
 
@@ -178,7 +178,7 @@ extension Context {
     public mutating func connect(_ connection: ConnectionID) throws {
         var streams = try transaction.streams(of: caller.user)
         streams.appRole = caller.role
-        tell(.connected(connection, caller.user, streams))
+        notify(.connected(connection, caller.user, streams))
     }
 }
 

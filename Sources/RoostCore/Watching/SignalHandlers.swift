@@ -11,7 +11,7 @@ extension StartTyping: Handled {
         }
         // Not sharing it is no error.
         guard try context.transaction.preferences(of: context.caller.user).sharesTyping else { return Done() }
-        context.tell(.typing(context.caller.user, access.channelId))
+        context.notify(.typing(context.caller.user, access.channelId))
         return Done()
     }
 }
@@ -24,7 +24,7 @@ extension StopTyping: Handled {
         try context.require(.streamRead)
         // A user who may no longer send can still stop. Nobody types in a nonexistent channel, so no node is notified.
         guard let access = try context.transaction.access(to: channel, of: context.caller.user) else { return Done() }
-        context.tell(.stoppedTyping(context.caller.user, access.channelId))
+        context.notify(.stoppedTyping(context.caller.user, access.channelId))
         return Done()
     }
 }
@@ -38,7 +38,7 @@ extension SendSignal: Handled {
         let signal = Signal(
             kind: .custom, channel: access.channelId, sender: context.caller.user,
             custom: CustomSignal(type: type, metadata: metadata))
-        try context.tell(signal)
+        try context.notify(signal)
         return Done()
     }
 }
@@ -51,7 +51,7 @@ extension Context {
     /// - Returns: The number of channels.
     /// - Returns: In how many channels.
     @discardableResult
-    public mutating func tellProfile(of user: UserID, formerMax: Int = 2500) throws -> Int {
+    public mutating func reportProfile(of user: UserID, formerMax: Int = 2500) throws -> Int {
         guard let shown = try transaction.summaries(of: [user]).first else { return 0 }
         let current: SQL = """
             SELECT m.channel_id FROM members m JOIN channel_heads h ON h.channel_id = m.channel_id
@@ -65,7 +65,7 @@ extension Context {
             WHERE m.state = \(MembershipState.none) AND m.last_sent_seq > 0 AND h.is_deleted = 0
             """
         let channels: [ChannelID] = try [current, former].flatMap { try transaction.rows($0) { $0.identifier() } }
-        for channel in channels { tell(.profileShown(shown, channel)) }
+        for channel in channels { notify(.profileShown(shown, channel)) }
         return channels.count
     }
 
@@ -74,7 +74,7 @@ extension Context {
     /// Typing is sent to all members, but in a large channel only to those watching: it would be a write to every socket. Read
     /// positions change with each message, and are sent to all members only in a small channel. So are new names, which lists
     /// of small channels show. Other signals are for watchers.
-    public mutating func tell(_ signal: Signal) throws {
+    public mutating func notify(_ signal: Signal) throws {
         // No user's id is empty.
         guard let access = try transaction.access(to: signal.channel, of: ""), access.deletedAt == nil else { return }
         let readers = try transaction.readers(of: access.policy)
@@ -100,7 +100,7 @@ extension Context {
             signal.read?.readers = try transaction.shown(read.readers, in: access, to: readers)
             if read.isWhole, signal.read?.readers.isEmpty == true { return }
         }
-        tell(.signal(signal, isForAll ? .channel(signal.channel, readers) : .watchers(signal.channel, readers)))
+        notify(.signal(signal, isForAll ? .channel(signal.channel, readers) : .watchers(signal.channel, readers)))
     }
 }
 

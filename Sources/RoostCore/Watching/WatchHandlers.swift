@@ -56,8 +56,8 @@ extension WatchChannel: Handled {
         // The online members of a new channel aren't known before its first event is delivered. An existing channel may have some on other nodes.
         let known = context.presence.onlineMemberCount(of: channel)
         let online = try mayBeNew ? max(known, context.connectedMemberCount(of: channel)) : known
-        if access.isMember, context.refusal(of: .historyRead, in: access) == nil { context.tell(.mayRead(connection, channel)) }
-        context.tell(.watching(connection, caller, channel, at: access.counters.seq, online: online))
+        if access.isMember, context.refusal(of: .historyRead, in: access) == nil { context.notify(.mayRead(connection, channel)) }
+        context.notify(.watching(connection, caller, channel, at: access.counters.seq, online: online))
 
         // The caller watches from this answer on, and counts as a watcher; a user who doesn't share presence never does.
         let isKnown = try context.presence.isWatching(caller, channel) || !context.transaction.sharesPresence(caller)
@@ -118,9 +118,9 @@ extension QueryAndWatchChannels: Handled {
         for view in page.items where view.ownCapabilities.contains(.channelWatch) {
             let channel = view.channel.channelId
             if view.membership?.state == .member, view.ownCapabilities.contains(.historyRead) {
-                context.tell(.mayRead(connection, channel))
+                context.notify(.mayRead(connection, channel))
             }
-            context.tell(.watching(connection, context.caller.user, channel, at: view.channel.counters.seq))
+            context.notify(.watching(connection, context.caller.user, channel, at: view.channel.counters.seq))
         }
         return page
     }
@@ -133,7 +133,7 @@ extension UnwatchChannel: Handled {
         let connection = try context.requireConnection("Watching")
         try context.require(.streamRead)
         let watched = try context.transaction.access(to: channel, of: context.caller.user)?.channelId ?? channel
-        context.tell(.stoppedWatching(connection, context.caller.user, watched))
+        context.notify(.stoppedWatching(connection, context.caller.user, watched))
         return Done()
     }
 }

@@ -327,7 +327,7 @@ final class ClusterNode: Delivery {
             switch request {
             case .fetch(let fetch):
                 let missed = try database.read {
-                    try $0.missedEvents(of: fetch.stream, after: fetch.after, now: database.now(), telling: fetch.leavers)
+                    try $0.missedEvents(of: fetch.stream, after: fetch.after, now: database.now(), reporting: fetch.leavers)
                 }
                 let items = StreamItem.items(of: missed.notices).items
                 inbox.put(.fetched(fetch, .init(items: items, seq: missed.seq, hasMore: missed.hasMore, head: missed.head)))

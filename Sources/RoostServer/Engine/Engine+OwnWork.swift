@@ -10,7 +10,7 @@ extension Engine {
         let job = Job(
             caller: .server,
             run: { context in
-                for signal in signals { try context.tell(signal) }
+                for signal in signals { try context.notify(signal) }
                 return []
             },
             destination: .waiting { result in
@@ -35,7 +35,7 @@ extension Engine {
             run: { context in
                 var (count, channels) = (UInt8(0), 0)
                 for user in users where channels < viewedChannelsMax && count < UInt8.max {
-                    channels += try context.tellProfile(of: user)
+                    channels += try context.reportProfile(of: user)
                     count += 1
                 }
                 return [count]
@@ -85,7 +85,7 @@ extension Engine {
                 let job = Job(
                     caller: .server, scope: .channel(channel),
                     run: { context in
-                        try context.tellReaders(of: channel)
+                        try context.reportReaders(of: channel)
                         return []
                     }, destination: .waiting { _ in })
                 try? lanes[job.lane(of: lanes.count)].append(job)

@@ -102,7 +102,7 @@ struct PutSticker: Handled {
             """)
         try context.noteRows(of: Sticker.self, in: channel)
         try context.moveStream(of: channel, to: access.counters)
-        try context.tell(.messageUpdated, in: access, seq: seq, Rows(counters: access.counters, [sticker]))
+        try context.notify(.messageUpdated, in: access, seq: seq, Rows(counters: access.counters, [sticker]))
         return sticker
     }
 }

@@ -177,15 +177,15 @@ struct BatchMemoryTests {
             // With other writers a separate statement locks a stream's head.
             if counting.dialect.rowLock == nil { #expect(counting.statementCount == 2, "a read and a write") }
 
-            func isToldOfMark() throws -> Bool {
+            func isNotifiedOfMark() throws -> Bool {
                 let before = world.notices.count
                 try world.send("hi", to: "general", as: "ann")
                 try world.perform(MarkRead(channel: "general"), as: "cid")
                 return world.notices.dropFirst(before).contains { if case .read = $0 { true } else { false } }
             }
-            #expect(try isToldOfMark())
+            #expect(try isNotifiedOfMark())
             try world.perform(UpdatePreferences(sharesReading: false), as: "cid")
-            #expect(try !isToldOfMark())
+            #expect(try !isNotifiedOfMark())
         }
         // One mark by bob; two by cid, and the preferences between them.
         #expect(try heads() == [before[0] + 1, before[1] + 3])

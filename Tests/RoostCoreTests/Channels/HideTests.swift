@@ -124,21 +124,21 @@ import Testing
             func position() throws -> ReadPosition? {
                 try world.perform(ListReaders(channel: "general"), as: "ann").items.first { $0.userId == "bob" }
             }
-            func told() throws -> [ReadPosition] {
+            func reported() throws -> [ReadPosition] {
                 let notices = try world.notices { _ = try world.code(conceal, as: "bob") }
                 return notices.compactMap { notice in
                     if case .read(let position, "general") = notice { position } else { nil }
                 }
             }
             world.advance(milliseconds: 5)
-            #expect(try told() == [ReadPosition(userId: "bob", readSeq: 2, lastReadAt: world.now)])
+            #expect(try reported() == [ReadPosition(userId: "bob", readSeq: 2, lastReadAt: world.now)])
             #expect(try position() == ReadPosition(userId: "bob", readSeq: 2, lastReadAt: world.now, joinedSeq: 1))
             // Nothing moves if everything is read already, or if the user doesn't share it.
             world.advance(milliseconds: 5)
-            #expect(try told() == [])
+            #expect(try reported() == [])
             try world.send("more", to: "general", as: "ann")
             try world.perform(UpdatePreferences(sharesReading: false), as: "bob")
-            #expect(try told() == [] && position() == nil)
+            #expect(try reported() == [] && position() == nil)
         }
         let world = try world()
         let notices = try world.notices { try world.perform(HideChannel(channel: "general"), as: "bob") }

@@ -17,9 +17,9 @@ struct MuteNotificationsTests {
 
     /// Runs due effects, and returns their notices.
     private func runEffects(in world: CoreWorld) throws -> [Notice] {
-        var told: [Notice] = []
-        try world.runEffects(of: .unmuteNotifications) { told += $0 }
-        return told
+        var notices: [Notice] = []
+        try world.runEffects(of: .unmuteNotifications) { notices += $0 }
+        return notices
     }
 
     private func total(_ world: CoreWorld) throws -> TotalUnread { try world.perform(GetTotalUnread(), as: "bob") }

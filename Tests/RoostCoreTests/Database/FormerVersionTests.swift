@@ -277,13 +277,13 @@ struct FormerVersionTests {
         ]
         for read in reads { _ = try dumping.ask(read) }
 
-        let (told, telling) = AsyncStream.makeStream(of: String.self)
+        let (reports, continuation) = AsyncStream.makeStream(of: String.self)
         let migrating = Task.detached {
-            defer { telling.finish() }
-            return try PostgreSQLDatabase(url: url) { telling.yield($0) }
+            defer { continuation.finish() }
+            return try PostgreSQLDatabase(url: url) { continuation.yield($0) }
         }
         var words: [String] = []
-        for await word in told.prefix(2) { words.append(word) }
+        for await word in reports.prefix(2) { words.append(word) }
         #expect(words.count == 2 && words.allSatisfy { $0.contains("pg_dump") })
         // If the migration stayed in the lock queue, this would wait for the dump. On a busy machine the migration waits as long as its work took.
         let other = try PostgreSQLConnection(address, isLane: false)

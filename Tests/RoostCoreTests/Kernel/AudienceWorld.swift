@@ -81,12 +81,12 @@ final class AudienceWorld {
         }
         board = SignalBoard()
         deliver(notices)
-        try tellSignals(notices)
+        try sendSignals(notices)
         return code
     }
 
     /// Sends the board's due signals, as each node does.
-    private func tellSignals(_ notices: [Notice]) throws {
+    private func sendSignals(_ notices: [Notice]) throws {
         for notice in notices {
             switch notice {
             case .typing(let user, let channel): board.types(user, in: channel, at: 0)
@@ -98,7 +98,7 @@ final class AudienceWorld {
         }
         for user in board.takeChangedProfiles(at: 0) {
             let shown = try core.inContext { context in
-                try context.tellProfile(of: user)
+                try context.reportProfile(of: user)
                 return context.notices
             }
             for case .profileShown(let user, let channel) in shown { board.shows(user, in: channel) }
@@ -106,7 +106,7 @@ final class AudienceWorld {
         for signal in board.takeDue(at: 0, presence: KnownPresence(watching: watchers)) {
             deliver(
                 try core.inContext { context in
-                    try context.tell(signal)
+                    try context.notify(signal)
                     return context.notices
                 })
         }

@@ -9,7 +9,7 @@ extension CoreWorld {
     ///
     /// - Returns: How many effects that were.
     @discardableResult
-    func runEffects(of kind: EffectKind, telling: ([Notice]) -> Void = { _ in }) throws -> Int {
+    func runEffects(of kind: EffectKind, reporting: ([Notice]) -> Void = { _ in }) throws -> Int {
         let due = try database.read { try $0.effectsDue(of: [kind.name], at: now, limit: 1000) }.due
         for effect in due {
             let notices = try inContext(scope: kind.scope(effect)) { context in
@@ -17,7 +17,7 @@ extension CoreWorld {
                 #expect(isDone)
                 return context.notices
             }
-            telling(notices)
+            reporting(notices)
         }
         return due.count
     }

@@ -218,8 +218,8 @@ struct ChannelMentionTests {
         let stored = try world.rows("SELECT seq, change_seq, mention_seq FROM channel_mentions ORDER BY seq") { row in
             [row.int64(), row.int64(), row.optionalInt64()]
         }
-        let told = found.values.sorted { $0.seq < $1.seq }.map { [$0.seq, $0.changeSeq, $0.mentionSeq] }
-        #expect(told == stored && pages > 3)
+        let reported = found.values.sorted { $0.seq < $1.seq }.map { [$0.seq, $0.changeSeq, $0.mentionSeq] }
+        #expect(reported == stored && pages > 3)
     }
 
     @Test(

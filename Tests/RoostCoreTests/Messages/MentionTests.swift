@@ -34,10 +34,11 @@ struct MentionTests {
             try [isMentioned("ben", in: world), isMentioned("ann", in: world), isMentioned("cid", in: world)] == [
                 true, false, false,
             ])
-        let told = world.events(to: .user("ben")).last
-        #expect(told?.kind == .mentionReceived)
+        let received = world.events(to: .user("ben")).last
+        #expect(received?.kind == .mentionReceived)
         #expect(
-            told?.rows.memberships?.first?.mentionMessage == sent.messageId && told?.rows.memberships?.first?.mentionSeq == sent.seq
+            received?.rows.memberships?.first?.mentionMessage == sent.messageId
+                && received?.rows.memberships?.first?.mentionSeq == sent.seq
         )
         try world.perform(MarkRead(channel: "general", seq: sent.seq - 1), as: "ben")
         #expect(try isMentioned("ben", in: world))
@@ -185,18 +186,18 @@ struct MentionTests {
         world.options.mentionNotifyCap = 2
         try world.perform(JoinChannel(channel: "general"), as: "eve")
         let sent = try world.perform(Self.mention([.users(["ann", "ben"])]), as: "ann")
-        func told(_ users: [UserID]) throws -> [StreamID] {
+        func notified(_ users: [UserID]) throws -> [StreamID] {
             let before = world.events().count
             let edit = EditMessage(channel: "general", message: sent.messageId, mentionees: [.users(users)])
             try world.perform(edit, as: "ann")
             return world.events().dropFirst(before).filter { $0.kind == .mentionReceived }.map(\.stream)
         }
         // The sender isn't one of the two.
-        #expect(try told(["ann", "eve", "cid", "ben"]) == [.user("eve")])
+        #expect(try notified(["ann", "eve", "cid", "ben"]) == [.user("eve")])
         #expect(try [isMentioned("eve", in: world), isMentioned("cid", in: world)] == [true, true])
-        #expect(try told(["ann", "cid", "ben"]) == [])
+        #expect(try notified(["ann", "cid", "ben"]) == [])
         // A user whom the message mentions again would be notified again.
-        #expect(try told(["eve", "cid"]) == [])
+        #expect(try notified(["eve", "cid"]) == [])
         #expect(try isMentioned("eve", in: world))
     }
 
@@ -212,27 +213,28 @@ struct MentionTests {
             try world.user(user)
             try world.perform(JoinChannel(channel: "general"), as: user)
         }
-        func told(_ body: () throws -> Void) throws -> [StreamID] {
+        func notified(_ body: () throws -> Void) throws -> [StreamID] {
             let before = world.events().count
             try body()
             return world.events().dropFirst(before).filter { $0.kind == .mentionReceived }.map(\.stream)
         }
         var sent: Message?
-        #expect(try told { sent = try world.perform(Self.mention([.users(["u1", "ann"])]), as: "ann") } == [.user("u1")])
+        #expect(try notified { sent = try world.perform(Self.mention([.users(["u1", "ann"])]), as: "ann") } == [.user("u1")])
         let message = try #require(sent).messageId
         func edit(_ users: [UserID]) throws {
             try world.perform(EditMessage(channel: "general", message: message, mentionees: [.users(users)]), as: "ann")
         }
-        #expect(try told { try edit(["u1", "u2"]) } == [.user("u2")])
+        #expect(try notified { try edit(["u1", "u2"]) } == [.user("u2")])
         // Another user replaces the two, so the message has notified three.
-        #expect(try told { try edit(["u3"]) } == [.user("u3")])
+        #expect(try notified { try edit(["u3"]) } == [.user("u3")])
         try world.perform(DeleteMessage(channel: "general", message: message), as: "ann")
-        #expect(try told { try world.perform(UndeleteMessage(channel: "general", message: message), as: "ann") } == [.user("u3")])
-        #expect(try told { try edit(["u4", "u5", "u6"]) } == [.user("u4")])
+        #expect(
+            try notified { try world.perform(UndeleteMessage(channel: "general", message: message), as: "ann") } == [.user("u3")])
+        #expect(try notified { try edit(["u4", "u5", "u6"]) } == [.user("u4")])
         #expect(try ["u4", "u5", "u6"].map { try isMentioned($0, in: world) } == [true, true, true])
-        #expect(try told { try edit([]) } == [] && told { try edit(["u1", "u2"]) } == [])
+        #expect(try notified { try edit([]) } == [] && notified { try edit(["u1", "u2"]) } == [])
         // Another message has its own cap.
-        #expect(try told { try world.perform(Self.mention([.users(["u1"])], "2"), as: "ann") } == [.user("u1")])
+        #expect(try notified { try world.perform(Self.mention([.users(["u1"])], "2"), as: "ann") } == [.user("u1")])
         try world.perform(PurgeMessage(channel: "general", message: message), as: "ann")
         #expect(try world.rows("SELECT user_id FROM mentions WHERE message_id = \(message)") { $0.string() } == [])
     }

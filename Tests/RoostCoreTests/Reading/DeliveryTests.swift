@@ -17,7 +17,7 @@ struct DeliveryTests {
         try world.perform(ListReaders(channel: "general"), as: caller).items.first { $0.userId == user }
     }
 
-    private func told(_ world: CoreWorld, _ body: () throws -> Void) throws -> [ReadPosition] {
+    private func reported(_ world: CoreWorld, _ body: () throws -> Void) throws -> [ReadPosition] {
         try world.notices(body).compactMap { if case .read(let position, "general") = $0 { position } else { nil } }
     }
 
@@ -29,7 +29,7 @@ struct DeliveryTests {
         let sent = try ["1", "2", "3"].map { try world.send($0, to: "general", as: "ann") }
         let events = world.events().count
         func deliver(_ seq: Seq) throws -> [ReadPosition] {
-            try told(world) { try world.perform(MarkDelivered(channel: "general", seq: seq), as: "bob") }
+            try reported(world) { try world.perform(MarkDelivered(channel: "general", seq: seq), as: "bob") }
         }
         let before = try #require(try position("bob", in: world))
         var expected = before
@@ -87,14 +87,14 @@ struct DeliveryTests {
         let world = try world()
         let sent = try world.send("1", to: "general", as: "ann")
         try world.perform(UpdatePreferences(sharesDelivery: false), as: "bob")
-        #expect(try told(world) { try world.perform(MarkDelivered(channel: "general", seq: sent.seq), as: "bob") } == [])
+        #expect(try reported(world) { try world.perform(MarkDelivered(channel: "general", seq: sent.seq), as: "bob") } == [])
         #expect(try position("bob", in: world)?.deliveredSeq == nil)
         let unshared = try world.perform(WatchChannel(channel: "general"), as: "ann", connection: 1).read["bob"]
         #expect(unshared != nil && unshared?.deliveredSeq == nil && unshared?.lastDeliveredAt == nil)
         try world.perform(UpdatePreferences(sharesDelivery: true), as: "bob")
         #expect(try position("bob", in: world)?.deliveredSeq == sent.seq)
         try world.perform(UpdatePreferences(sharesReading: false), as: "cid")
-        #expect(try told(world) { try world.perform(MarkDelivered(channel: "general", seq: sent.seq), as: "cid") } == [])
+        #expect(try reported(world) { try world.perform(MarkDelivered(channel: "general", seq: sent.seq), as: "cid") } == [])
         #expect(try position("cid", in: world) == nil)
         try world.perform(UpdateChannel(channel: "general", policy: PolicyChanges(deliveryEvents: false)), as: "ann")
         #expect(try position("bob", in: world)?.deliveredSeq == nil)

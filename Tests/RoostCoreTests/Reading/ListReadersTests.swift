@@ -59,13 +59,13 @@ struct ListReadersTests {
         let world = try world()
         let sent = try ["1", "2", "3"].map { try world.send($0, to: "general", as: "ann") }
         try world.perform(MarkRead(channel: "general"), as: "cid")
-        let told = try positions(world)
+        let reported = try positions(world)
         func read(as user: UserID) throws -> ReadState? {
             try world.perform(WatchChannel(channel: "general"), as: user, connection: 1).read["cid"]
         }
         let seen = try read(as: "ann")
         try world.perform(MarkUnread(channel: "general", seq: sent[1].seq), as: "cid")
-        #expect(try positions(world) == told && positions(world, of: sent[2]) == ["cid \(sent[2].seq)"])
+        #expect(try positions(world) == reported && positions(world, of: sent[2]) == ["cid \(sent[2].seq)"])
         #expect(try read(as: "ann") == seen)
         // The user who marked it sees it.
         #expect(try positions(world, as: "cid").contains("cid \(sent[0].seq)"))

@@ -51,16 +51,16 @@ struct MarkUnreadTests {
     @Test("R25 R27 reading again after a mark as unread is sent to others only beyond the former position")
     func readsAgain() throws {
         let world = try world()
-        func told(_ seq: Seq?) throws -> [Seq] {
+        func reported(_ seq: Seq?) throws -> [Seq] {
             try world.notices { try world.perform(MarkRead(channel: "general", seq: seq), as: "bob") }.compactMap { notice in
                 if case .read(let position, _) = notice { position.readSeq } else { nil }
             }
         }
         let head = try world.perform(GetUnread(channel: "general"), as: "bob").readSeq
         try world.perform(MarkUnread(channel: "general", seq: 2), as: "bob")
-        #expect(try told(3) == [] && told(nil) == [])
+        #expect(try reported(3) == [] && reported(nil) == [])
         try world.send("new", to: "general", as: "ann")
-        #expect(try told(nil) == [head + 1])
+        #expect(try reported(nil) == [head + 1])
     }
 
     @Test("R25 MN-16 a mention is unread again with its message, and messages hidden from the caller stay read")

@@ -238,8 +238,8 @@ struct PurgeTests {
         let purged = try #require(changes.rows.purged)
         #expect(changes.rows.messages == nil && purged == [PurgedMessage(seq: 3, changeSeq: 8, counts: true)])
         let counters = try #require(changes.rows.counters)
-        let told = Unread.advancing(membership, as: "bob", with: [Message](), purged)
-        #expect(Unread.count(in: counters, for: told) == 4)
+        let updated = Unread.advancing(membership, as: "bob", with: [Message](), purged)
+        #expect(Unread.count(in: counters, for: updated) == 4)
         #expect(try world.perform(GetUnread(channel: "general"), as: "bob").unreadCount == 4)
         // Their earlier row doesn't reflect it.
         #expect(Unread.count(in: counters, for: membership) == 5)

@@ -51,12 +51,12 @@ struct ReadingSessionTests {
         #expect(try world.code(StartReading(channel: "general"), as: "bob", connection: 7) == .notPermitted)
         #expect(try world.code(MarkDelivered(channel: "general", seq: sent.seq), as: "bob") == .notPermitted)
         #expect(try world.dump() == before)
-        func told(as user: UserID) throws -> [UserID] {
+        func reported(as user: UserID) throws -> [UserID] {
             let notices = try world.notices { try world.perform(MarkRead(channel: "general"), as: user) }
             #expect(try world.perform(GetUnread(channel: "general"), as: user).unreadCount == 0)
             return notices.compactMap { if case .read(let position, _) = $0 { position.userId } else { nil } }
         }
-        #expect(try told(as: "bob") == [] && told(as: "cid") == ["cid"])
+        #expect(try reported(as: "bob") == [] && reported(as: "cid") == ["cid"])
         func readers(_ message: MessageID?) throws -> [UserID] {
             try world.perform(ListReaders(channel: "general", message: message), as: "ann").items.map(\.userId)
         }

@@ -203,14 +203,14 @@ struct ChangesTests {
         let world = try CoreWorld()
         try world.channel("stage", type: .livestream, owner: "ann")
         try world.user("eve")
-        func told() throws -> [Permission]? {
+        func reported() throws -> [Permission]? {
             try world.perform(GetChannelChanges(channel: "stage", after: 1), as: "eve").rows.ownCapabilities?["stage"]
         }
         try world.send("hello", to: "stage", as: "ann")
-        #expect(try told() == nil)
+        #expect(try reported() == nil)
         try world.perform(FreezeChannel(channel: "stage"), as: "ann")
         let capabilities = try world.perform(GetChannel(channel: "stage"), as: "eve").ownCapabilities
-        #expect(try told() == capabilities && !capabilities.contains(.messageSend) && capabilities.contains(.historyRead))
+        #expect(try reported() == capabilities && !capabilities.contains(.messageSend) && capabilities.contains(.historyRead))
     }
 
     @Test("SB-14 SB-26 no page of changes brings messages hidden from the caller, even changed ones")

@@ -8,10 +8,10 @@ import Testing
 @Suite("Missed events")
 struct MissedEventsTests {
     private func missed(
-        _ stream: StreamID, after: Seq, in world: CoreWorld, limit: Int = 100, telling leavers: MissedEvents.Leavers = .all
+        _ stream: StreamID, after: Seq, in world: CoreWorld, limit: Int = 100, reporting leavers: MissedEvents.Leavers = .all
     ) throws -> MissedEvents {
         try world.database.read {
-            try $0.missedEvents(of: stream, after: after, now: world.now, limit: limit, telling: leavers)
+            try $0.missedEvents(of: stream, after: after, now: world.now, limit: limit, reporting: leavers)
         }
     }
 
@@ -77,14 +77,14 @@ struct MissedEventsTests {
             try world.perform(JoinChannel(channel: "general"), as: user)
         }
         var (position, leavers, hasMore) = (Seq(1), MissedEvents.Leavers.all, true)
-        var told: [Int] = []
+        var reported: [Int] = []
         while hasMore {
-            let page = try missed(.channel("general"), after: position, in: world, limit: 10, telling: leavers)
-            told.append(left(page).count)
+            let page = try missed(.channel("general"), after: position, in: world, limit: 10, reporting: leavers)
+            reported.append(left(page).count)
             (position, leavers, hasMore) = (page.seq, .joinedAfter(page.head), page.hasMore)
         }
         #expect(position == 61)
-        #expect(told == [60, 10, 10, 10, 10, 10])
+        #expect(reported == [60, 10, 10, 10, 10, 10])
     }
 
     @Test("I9 I18 if one user rejoins and another leaves between two pages, the next page reports it")
@@ -98,13 +98,13 @@ struct MissedEventsTests {
         try world.perform(JoinChannel(channel: "general"), as: "bob")  // 8
         try world.perform(LeaveChannel(channel: "general"), as: "cid")  // 9
 
-        let second = try missed(.channel("general"), after: 3, in: world, limit: 2, telling: .joinedAfter(first.head))
+        let second = try missed(.channel("general"), after: 3, in: world, limit: 2, reporting: .joinedAfter(first.head))
         #expect(second.seq == 5 && lastSeqs(second) == ["bob": 8])
-        let third = try missed(.channel("general"), after: 5, in: world, telling: .joinedAfter(second.head))
+        let third = try missed(.channel("general"), after: 5, in: world, reporting: .joinedAfter(second.head))
         #expect(third.seq == 9 && lastSeqs(third) == ["bob": 8, "cid": 9])
         // A user who catches up alone gets nobody else's changes.
         let alone = try (["bob", "cid", "dan"] as [UserID]).map {
-            lastSeqs(try missed(.channel("general"), after: 3, in: world, telling: .user($0)))
+            lastSeqs(try missed(.channel("general"), after: 3, in: world, reporting: .user($0)))
         }
         #expect(alone == [["bob": 8], ["cid": 9], [:]])
     }

@@ -226,17 +226,17 @@ struct NamedUserTests {
         #expect(notices.contains(.profileChanged("bob")) && notices.count == 2)
         #expect(try heads() == before)
         let shown = UserSummary(userId: "bob", displayName: "Robert", avatarFileId: bob.avatarFileId, version: bob.version + 1)
-        let told = try world.inContext { context in
-            try context.tellProfile(of: "bob")
+        let sent = try world.inContext { context in
+            try context.reportProfile(of: "bob")
             return context.notices
         }
         let channels = Set(
-            told.compactMap { if case .profileShown(shown, let channel) = $0 { channel } else { nil } })
+            sent.compactMap { if case .profileShown(shown, let channel) = $0 { channel } else { nil } })
         // Former channels in which the user has sent something still show their messages.
         let expected = Set(["general"] + (0..<50).map { ChannelID("c\($0)") }).subtracting(["c8"])
-        #expect(channels == expected && told.count == 50)
+        #expect(channels == expected && sent.count == 50)
         // Of left channels those that changed last for the user are considered: c8, c7, and one of the others.
-        let few = try [1, 2, 3].map { formerMax in try world.inContext { try $0.tellProfile(of: "bob", formerMax: formerMax) } }
+        let few = try [1, 2, 3].map { formerMax in try world.inContext { try $0.reportProfile(of: "bob", formerMax: formerMax) } }
         #expect(few == [49, 50, 50])
         func changes(_ update: UpdateMe) throws -> Bool {
             try world.notices { try world.perform(update, as: "bob") }.contains(.profileChanged("bob"))
@@ -246,7 +246,7 @@ struct NamedUserTests {
         #expect(try changes(UpdateMe(status: "on holiday")))
         #expect(try !changes(UpdateMe(metadata: ["b": 2])))
         let nothing = try world.inContext { context in
-            try context.tellProfile(of: "nobody")
+            try context.reportProfile(of: "nobody")
             return context.notices
         }
         #expect(nothing.isEmpty)

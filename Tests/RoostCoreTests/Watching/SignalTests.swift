@@ -35,19 +35,19 @@ struct SignalTests {
     func stopsSharing() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob", "cid"])
-        func told() throws -> [[UserID]?] {
+        func sent() throws -> [[UserID]?] {
             let typing = Signal(
                 kind: .typingChanged, channel: "general", typing: TypingUsers(users: ["bob", "cid"], hasMore: false))
             return try world.inContext { context in
-                try context.tell(typing)
+                try context.notify(typing)
                 return context.notices.map { if case .signal(let signal, _) = $0 { signal.typing?.users } else { nil } }
             }
         }
-        #expect(try told() == [["bob", "cid"]])
+        #expect(try sent() == [["bob", "cid"]])
         try world.perform(UpdatePreferences(sharesTyping: false), as: "bob")
-        #expect(try told() == [["cid"]])
+        #expect(try sent() == [["cid"]])
         try world.perform(UpdatePreferences(sharesTyping: false), as: "cid")
-        #expect(try told() == [[]])
+        #expect(try sent() == [[]])
     }
 
     @Test("X-33 R26 AM-41 queued positions aren't sent for users who no longer share them, have left or may not read")
@@ -58,25 +58,25 @@ struct SignalTests {
             ReadPosition(userId: $0, readSeq: 1, deliveredSeq: 2, lastDeliveredAt: world.now)
         }
         /// What is sent of these positions, and whether anything is.
-        func told(_ positions: [ReadPosition], isWhole: Bool = true) throws -> [[String]] {
+        func sent(_ positions: [ReadPosition], isWhole: Bool = true) throws -> [[String]] {
             let read = Signal(kind: .readUpdated, channel: "general", read: ReadUpdate(readers: positions, isWhole: isWhole))
             return try world.inContext { context in
-                try context.tell(read)
+                try context.notify(read)
                 return context.notices.compactMap { notice in
                     guard case .signal(let signal, _) = notice else { return nil }
                     return (signal.read?.readers ?? []).map { "\($0.userId) \($0.readSeq) \($0.deliveredSeq ?? 0)" }
                 }
             }
         }
-        #expect(try told(positions) == [["ann 1 2", "bob 1 2", "cid 1 2", "dan 1 2", "eve 1 2"]])
+        #expect(try sent(positions) == [["ann 1 2", "bob 1 2", "cid 1 2", "dan 1 2", "eve 1 2"]])
         try world.perform(UpdatePreferences(sharesReading: false), as: "bob")
         try world.perform(UpdatePreferences(sharesDelivery: false), as: "cid")
         try world.perform(LeaveChannel(channel: "general"), as: "dan")
-        #expect(try told(positions) == [["ann 1 2", "cid 1 0", "eve 1 2"]])
+        #expect(try sent(positions) == [["ann 1 2", "cid 1 0", "eve 1 2"]])
         try world.perform(UpdateChannel(channel: "general", policy: PolicyChanges(read: .operators)), as: "ann")
-        #expect(try told(positions) == [["ann 1 2"]])
+        #expect(try sent(positions) == [["ann 1 2"]])
         // Nothing is left to send, unless others have been left out before.
-        #expect(try told([positions[1]]) == [] && told([positions[1]], isWhole: false) == [[]])
+        #expect(try sent([positions[1]]) == [] && sent([positions[1]], isWhole: false) == [[]])
     }
 
     @Test("SB-02 R26 queued signals of typing and reading aren't sent if the channel's rules no longer allow them")
@@ -86,17 +86,17 @@ struct SignalTests {
         let typing = Signal(kind: .typingChanged, channel: "general", typing: TypingUsers(users: ["bob"], hasMore: false))
         let positions = [ReadPosition(userId: "bob", readSeq: 1)]
         let read = Signal(kind: .readUpdated, channel: "general", read: ReadUpdate(readers: positions, isWhole: true))
-        func told() throws -> [Signal.Kind] {
+        func sent() throws -> [Signal.Kind] {
             try world.inContext { context in
-                try context.tell(typing)
-                try context.tell(read)
+                try context.notify(typing)
+                try context.notify(read)
                 return context.notices.compactMap { if case .signal(let signal, _) = $0 { signal.kind } else { nil } }
             }
         }
-        #expect(try told() == [.typingChanged, .readUpdated])
+        #expect(try sent() == [.typingChanged, .readUpdated])
         let policy = PolicyChanges(typingEvents: false, readEvents: false)
         try world.perform(UpdateChannel(channel: "general", policy: policy), as: "ann")
-        #expect(try told() == [])
+        #expect(try sent() == [])
     }
 
     @Test("§8.9 users who may not send can't type or signal: strangers, muted members, and all in a frozen or silenced channel")
@@ -158,7 +158,7 @@ struct SignalTests {
             watching: WatcherChange(watcherCount: 1, started: ["bob"], stopped: [], isWhole: true))
         func audience(_ signal: Signal) throws -> [Audience] {
             try world.inContext { context in
-                try context.tell(signal)
+                try context.notify(signal)
                 return context.notices.compactMap { if case .signal(signal, let audience) = $0 { audience } else { nil } }
             }
         }

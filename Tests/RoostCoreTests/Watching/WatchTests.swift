@@ -138,19 +138,19 @@ struct WatchTests {
         try world.setRole("guide", of: "gus", in: "general")
         let policy = PolicyChanges(read: .operators)
         try world.perform(UpdateChannel(channel: "general", policy: policy), as: "root", role: .admin)
-        func told() throws -> [Notice] {
+        func sent() throws -> [Notice] {
             let notices = try world.notices { () throws -> Void in
                 try world.perform(WatchChannel(channel: "general"), as: "gus", connection: 1)
                 try world.perform(QueryAndWatchChannels(query: QueryChannels()), as: "gus", connection: 2)
             }
             return notices.filter { if case .mayRead = $0 { true } else { false } }
         }
-        #expect(try told() == [])
+        #expect(try sent() == [])
         try guides([.channelWatch, .historyRead])
         let expected: [Notice] = [
             .mayRead(ConnectionID(rawValue: 1), "general"), .mayRead(ConnectionID(rawValue: 2), "general"),
         ]
-        #expect(try told() == expected)
+        #expect(try sent() == expected)
     }
 
     @Test("D-22 X-33 others' read and delivered positions aren't shown in large channels, where nobody may request them")

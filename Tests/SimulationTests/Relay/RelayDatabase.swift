@@ -174,7 +174,7 @@ struct RelayDatabase {
 
     // MARK: Missed events
 
-    func missed(of stream: StreamID, after: Seq, limit: Int, telling leavers: MissedEvents.Leavers) -> Relay.Fetched {
+    func missed(of stream: StreamID, after: Seq, limit: Int, reporting leavers: MissedEvents.Leavers) -> Relay.Fetched {
         switch stream {
         case .channel(let channel):
             let upTo = min(head(stream), after + Seq(limit))

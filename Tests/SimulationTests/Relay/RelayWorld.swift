@@ -302,7 +302,7 @@ final class RelayWorld {
             let limit = Int(random(1...5))
             read(on: node, orElse: .fetched(fetch, nil)) { database in
                 .fetched(
-                    fetch, database.missed(of: fetch.stream, after: fetch.after, limit: limit, telling: fetch.leavers))
+                    fetch, database.missed(of: fetch.stream, after: fetch.after, limit: limit, reporting: fetch.leavers))
             }
         case .readStreams(let user, let token):
             read(on: node, orElse: .streamsRead(token, nil)) { .streamsRead(token, $0.streams(of: user)) }
