@@ -90,8 +90,8 @@ extension RealClusterTests {
                 let hidden = try await phone.call(HideChannel(channel: Self.general, hidePreviousMessages: true))
                 #expect(hidden.historyFloor == old.seq)
                 // Once a client has the event of the hiding, the floor is in effect.
-                let told = try await laptop.event(of: .user("bob")).rows.memberships?.first
-                #expect(told?.hiddenState == hidden.hiddenState && told?.historyFloor == old.seq)
+                let received = try await laptop.event(of: .user("bob")).rows.memberships?.first
+                #expect(received?.hiddenState == hidden.hiddenState && received?.historyFloor == old.seq)
                 let tablet = try await cluster.socket("bob", at: 1)
 
                 let edited = try await ann.call(EditMessage(channel: Self.general, message: old.messageId, text: "edited"))

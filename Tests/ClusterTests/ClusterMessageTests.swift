@@ -44,8 +44,8 @@ extension RealClusterTests {
             by followers: [RawSocket], _ ann: RawSocket, _ earlier: MessageID, _ cluster: TestCluster
         ) async throws {
             let reset = try await followers[0].call(ResetHistory(channel: room))
-            var told: Membership?
-            while told != reset { told = try await followers[1].event(of: .user("bob")).rows.memberships?.last }
+            var received: Membership?
+            while received != reset { received = try await followers[1].event(of: .user("bob")).rows.memberships?.last }
             try await ann.call(EditMessage(channel: room, message: earlier, text: "changed"))
             let news = try await ann.send(room, "4")
             for follower in followers { #expect(try await followed(follower, upTo: news.seq).messages == [news]) }

@@ -178,16 +178,16 @@ struct ClusterPresenceTests {
     func answersInOrder() async throws {
         let board = PresenceBoard()
         let said = Mutex<[[UserID]]>([])
-        let (isAnswering, isTold) = (MonotonicSemaphore(), MonotonicSemaphore())
+        let (isAnswering, isReported) = (MonotonicSemaphore(), MonotonicSemaphore())
         let presence = ClusterPresence(node: NodeID("a"), board: board) { _, message in
             guard case .present(_, let present) = message else { return }
             // The answer's thread pauses for as long as news that doesn't wait for it takes.
             if present.online.isEmpty {
                 isAnswering.signal()
-                _ = isTold.wait(atMost: .milliseconds(300))
+                _ = isReported.wait(atMost: .milliseconds(300))
             }
             said.withLock { $0.append(present.online) }
-            if !present.online.isEmpty { isTold.signal() }
+            if !present.online.isEmpty { isReported.signal() }
         }
         board.onChange { presence.changed($0) }
         Thread.detachNewThread { presence.receive(.ask("c", from: NodeID("b")), at: 10_000) }
@@ -227,12 +227,12 @@ struct ClusterPresenceTests {
     }
 
     /// The users whom one of two nodes reports as come or gone on the other, as watchers or online.
-    private func told(on pair: Pair, _ body: () -> Void) -> [[UserID?]] {
-        let told = Mutex<[[UserID?]]>([[], []])
-        pair[0].onWatching { user, _ in told.withLock { $0[0].append(user) } }
-        pair[0].onOnline { user, _ in told.withLock { $0[1].append(user) } }
+    private func reported(on pair: Pair, _ body: () -> Void) -> [[UserID?]] {
+        let reported = Mutex<[[UserID?]]>([[], []])
+        pair[0].onWatching { user, _ in reported.withLock { $0[0].append(user) } }
+        pair[0].onOnline { user, _ in reported.withLock { $0[1].append(user) } }
         body()
-        return told.withLock { $0 }.map { $0.sorted { $0?.rawValue ?? "" < $1?.rawValue ?? "" } }
+        return reported.withLock { $0 }.map { $0.sorted { $0?.rawValue ?? "" < $1?.rawValue ?? "" } }
     }
 
     @Test(
@@ -245,11 +245,11 @@ struct ClusterPresenceTests {
         #expect(pair.ask("c", on: 0))
         pair.boards[0].startedWatching("ann", "c")
         pair.silence(1)
-        #expect(told(on: pair) { pair.pass(4000, ticking: [0]) } == [["bob"], ["bob"]])
+        #expect(reported(on: pair) { pair.pass(4000, ticking: [0]) } == [["bob"], ["bob"]])
         pair.unsilence(1)
-        #expect(told(on: pair) { pair.pass(1200) } == [["bob"], ["bob"]])
+        #expect(reported(on: pair) { pair.pass(1200) } == [["bob"], ["bob"]])
         #expect(pair[0].isWatchingElsewhere("bob", "c") && pair[0].isOnlineElsewhere("bob", "c"))
-        #expect(told(on: pair) { pair.pass(20_000) } == [[], []], "nobody has come or gone")
+        #expect(reported(on: pair) { pair.pass(20_000) } == [[], []], "nobody has come or gone")
     }
 
     @Test("I13 a node that was given up without noticing is notified of changes again as soon as it is heard")
@@ -274,11 +274,11 @@ struct ClusterPresenceTests {
         pair.boards[1].startedWatching("bob", "c")
         pair.pass(100)
         // An invisible user, whose call hasn't asked.
-        #expect(told(on: pair) { pair.boards[0].startedWatching("ann", "c", isShown: false) } == [["bob"], ["bob"]])
+        #expect(reported(on: pair) { pair.boards[0].startedWatching("ann", "c", isShown: false) } == [["bob"], ["bob"]])
         #expect(pair.boards[0].watcherCount(of: "c") == 0 && pair[0].watcherCount(of: "c") == 1)
         pair.pass(30_000)
         #expect(
-            told(on: pair) {
+            reported(on: pair) {
                 pair.boards[1].stoppedWatching("bob", ["c"])
                 pair.boards[1].wentOffline("bob", in: ["c"])
                 pair.pass(200)
@@ -287,7 +287,7 @@ struct ClusterPresenceTests {
         pair.boards[0].stoppedWatching("ann", ["c"], isShown: false)
         pair.pass(40_000)
         #expect(
-            told(on: pair) {
+            reported(on: pair) {
                 pair.boards[1].startedWatching("bob", "c")
                 pair.pass(200)
             } == [[], []])
@@ -303,7 +303,7 @@ struct ClusterPresenceTests {
         pair.boards[0].startedWatching("ann", "c")
         pair.boards[1].startedWatching("bob", "c")
         pair.unsilence(1)
-        #expect(told(on: pair) { pair.pass(1200) } == [["bob"], []])
+        #expect(reported(on: pair) { pair.pass(1200) } == [["bob"], []])
     }
 
     @Test(
@@ -319,7 +319,7 @@ struct ClusterPresenceTests {
         pair.boards[0].startedWatching("ann", "c")
         #expect(!pair.ask("c", on: 0))
         pair.unsilence(1)
-        #expect(told(on: pair) { pair.pass(6000) } == [["bob"], []])
+        #expect(reported(on: pair) { pair.pass(6000) } == [["bob"], []])
         #expect(pair.ask("c", on: 0))
     }
 
@@ -328,10 +328,10 @@ struct ClusterPresenceTests {
         arguments: [true, false])
     func unnamed(isWatching: Bool) {
         let pair = Pair()
-        let told = Mutex<[UserID?]>([])
-        let tell: @Sendable (UserID?, ChannelID) -> Void = { user, _ in told.withLock { $0.append(user) } }
+        let reported = Mutex<[UserID?]>([])
+        let report: @Sendable (UserID?, ChannelID) -> Void = { user, _ in reported.withLock { $0.append(user) } }
         pair.pass(100)
-        if isWatching { pair[0].onWatching(tell) } else { pair[0].onOnline(tell) }
+        if isWatching { pair[0].onWatching(report) } else { pair[0].onOnline(report) }
         pair.boards[0].startedWatching("ann", "c")
         func come(_ user: UserID) {
             if isWatching { pair.boards[1].startedWatching(user, "c") } else { pair.boards[1].cameOnline(user, in: ["c"]) }
@@ -345,10 +345,10 @@ struct ClusterPresenceTests {
         pair.pass(200)
         #expect(pair.ask("c", on: 0))
         func changes(_ body: () -> Void) -> [UserID?] {
-            told.withLock { $0 = [] }
+            reported.withLock { $0 = [] }
             body()
             pair.pass(200)
-            return told.withLock { $0 }
+            return reported.withLock { $0 }
         }
         #expect(changes { go("u0") } == ["u0"])
         #expect(changes { come("u0") } == ["u0"])

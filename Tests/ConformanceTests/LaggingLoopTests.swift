@@ -51,7 +51,7 @@ struct LaggingLoopTests {
             text: String(repeating: "x", count: 400_000), createdAt: Timestamp(milliseconds: 0))
         for rows in [Rows(), Rows([message])] {
             let event = Event(kind: .memberJoined, stream: .user("ann"), seq: 1, actor: nil, rows: rows)
-            hub.deliver((0..<100).map { .tell(UserID(rawValue: "user\($0)"), event) })
+            hub.deliver((0..<100).map { .sendToUser(UserID(rawValue: "user\($0)"), event) })
             #expect(hub.waitForLoops(atMost: .milliseconds(10)) == rows.isEmptyOfFeatures)
         }
         isFree.signal()

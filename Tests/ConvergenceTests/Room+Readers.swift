@@ -47,7 +47,7 @@ extension Room {
     }
 
     /// Sends new read and delivered positions, like a node's board that is checked once after these notices.
-    func tellReaders(of notices: [Notice]) throws {
+    func sendReaders(of notices: [Notice]) throws {
         guard seats.contains(where: { $0.readers != nil }) else { return }
         var board = SignalBoard()
         for case .read(let position, let channel) in notices { board.reads(position, in: channel) }

@@ -103,7 +103,7 @@ final class Room {
         decoded = [:]
         send(notices)
         for index in seats.indices where seats[index].isConnected && seats[index].held == nil { try settle(index) }
-        try tellReaders(of: notices)
+        try sendReaders(of: notices)
     }
 
     func send(_ notices: [Notice]) {

@@ -235,7 +235,7 @@ struct CheckerTests {
     @Test("I12 a receipt that was never reported, goes back or is lost is found")
     func receipts() {
         var checker = checker()
-        func told(_ seq: Seq) -> ReadPosition {
+        func receipt(_ seq: Seq) -> ReadPosition {
             ReadPosition(userId: "ann", readSeq: 1, deliveredSeq: seq, lastDeliveredAt: Timestamp(milliseconds: seq))
         }
         func member(_ user: UserID) -> Member {
@@ -244,14 +244,14 @@ struct CheckerTests {
         }
         let mark = MarkDelivered(channel: general, seq: 2)
         let membership = checker.reports(mark, by: "ann")
-        checker.told(told(2), in: general)
+        checker.sentReceipt(receipt(2), in: general)
         checker.reported(mark, by: "ann", in: membership)
-        var answer = told(2)
+        var answer = receipt(2)
         answer.joinedSeq = 1
         checker.atRest([answer], in: general, members: [member("ann"), member("bob")], as: "bob")
         #expect(checker.verdicts == [])
-        checker.told(told(2), in: general)
-        checker.told(told(3), in: general)
+        checker.sentReceipt(receipt(2), in: general)
+        checker.sentReceipt(receipt(3), in: general)
         #expect(invariants(checker) == ["I12", "I12"])
         // Neither as it was sent, nor as far as was reported.
         answer.deliveredSeq = nil

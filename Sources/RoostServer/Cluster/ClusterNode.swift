@@ -24,7 +24,7 @@ final class ClusterNode: Delivery {
     private let unreadable = LogThrottle()
     /// Whether the bus has reported that it is back, and ``settleAfterReconnect()`` hasn't handled that yet.
     private let needsSettling = Mutex(false)
-    private let told = Mutex<NoticeHandler?>(nil)
+    private let noticeHandler = Mutex<NoticeHandler?>(nil)
     private let counts = Mutex((relay: Relay.Counts(), feeds: 0, published: Int64(0)))
 
     /// The most packets from the bus that may be queued, and their bytes. Further ones are dropped, and the streams are compared with the database.
@@ -93,8 +93,8 @@ final class ClusterNode: Delivery {
         counts.withLock { $0.published += Int64(packets.count) }
     }
 
-    func tell(_ notices: [Notice]) {
-        hub.tell(notices)
+    func send(_ notices: [Notice]) {
+        hub.send(notices)
         publish(newsIn: notices)
     }
 
@@ -109,26 +109,28 @@ final class ClusterNode: Delivery {
         }
     }
 
-    func onRemoteNotices(_ take: @escaping @Sendable ([Notice]) -> Void) { told.withLock { $0 = NoticeHandler(take: take) } }
+    func onRemoteNotices(_ take: @escaping @Sendable ([Notice]) -> Void) {
+        noticeHandler.withLock { $0 = NoticeHandler(take: take) }
+    }
 
     /// A user who watches a channel on two nodes starts with the first and stops with the last.
-    func onWatching(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void) {
+    func onWatching(_ report: @escaping @Sendable (UserID?, ChannelID) -> Void) {
         let (presence, board) = (clusterPresence, hub.board)
-        board.onWatching { if !presence.isWatchingElsewhere($0, $1) { tell($0, $1) } }
+        board.onWatching { if !presence.isWatchingElsewhere($0, $1) { report($0, $1) } }
         presence.onWatching { user, channel in
-            if user.map({ board.isWatching($0, channel) }) != true { tell(user, channel) }
+            if user.map({ board.isWatching($0, channel) }) != true { report(user, channel) }
         }
     }
 
     /// A member is online from their first connection, on any node, until the last one ends.
-    func onOnline(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void) {
+    func onOnline(_ report: @escaping @Sendable (UserID?, ChannelID) -> Void) {
         let (presence, board) = (clusterPresence, hub.board)
-        board.onOnline { if !presence.isOnlineElsewhere($0, $1) { tell($0, $1) } }
+        board.onOnline { if !presence.isOnlineElsewhere($0, $1) { report($0, $1) } }
         board.onAnswer { [weak presence] count, channel in
-            if presence?.onlineMemberCount(of: channel) != count { tell(nil, channel) }
+            if presence?.onlineMemberCount(of: channel) != count { report(nil, channel) }
         }
         presence.onOnline { user, channel in
-            if user.map({ board.isOnline($0, channel) }) != true { tell(user, channel) }
+            if user.map({ board.isOnline($0, channel) }) != true { report(user, channel) }
         }
     }
 
@@ -154,7 +156,7 @@ final class ClusterNode: Delivery {
         clusterPresence.prepare(channel, at: Self.now) { [hub] in hub.preparePresence(of: channel, then: run) }
     }
 
-    func onConnection(_ tell: @escaping @Sendable (_ user: UserID, _ isConnected: Bool) -> Void) { hub.onConnection(tell) }
+    func onConnection(_ report: @escaping @Sendable (_ user: UserID, _ isConnected: Bool) -> Void) { hub.onConnection(report) }
 
     func prepareConnected(_ users: [UserID], then run: @escaping @Sendable (_ elsewhere: Set<UserID>) -> Void) -> Bool {
         clusterPresence.prepare(users, at: Self.now) { [hub] elsewhere in
@@ -177,7 +179,7 @@ final class ClusterNode: Delivery {
             case .markedUnread: hub.deliver([.change(news.notice)])
             case .typing, .stoppedTyping, .read, .signal, .profileShown: break
             }
-            told.withLock { $0 }?.take([news.notice])
+            noticeHandler.withLock { $0 }?.take([news.notice])
         case .received(.stream(let stream), let payload):
             guard let items = Packet.decode(payload, of: stream) else {
                 if unreadable.shouldLog() {
@@ -189,7 +191,7 @@ final class ClusterNode: Delivery {
             inbox.offer(.received(items), sizeBytes: payload.count)
         case .received(_, let payload):
             guard let message = try? JSONDecoder().decode(ClusterPresence.Message.self, from: Data(payload)) else { return }
-            if case .rulesChanged = message { told.withLock { $0 }?.take([.rulesChanged]) }
+            if case .rulesChanged = message { noticeHandler.withLock { $0 }?.take([.rulesChanged]) }
             if clusterPresence.receive(message, at: Self.now) { inbox.offer(.recheckAll, sizeBytes: payload.count) }
         case .disconnected:
             logger.error("The bus can't be reached. Events of other nodes are read from the database until it is back.")
@@ -199,7 +201,7 @@ final class ClusterNode: Delivery {
             inbox.put(.recheckAll)
             needsSettling.withLock { $0 = true }
             // No stream reports rules that changed meanwhile.
-            told.withLock { $0 }?.take([.rulesChanged])
+            noticeHandler.withLock { $0 }?.take([.rulesChanged])
         }
     }
 

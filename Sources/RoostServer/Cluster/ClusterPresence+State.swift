@@ -20,7 +20,7 @@ extension ClusterPresence {
         var gathers: [ChannelID: Gather] = [:]
         var changed: Set<ChannelID> = []
         var lastHeartbeat: Int64 = 0
-        var lastTold: Int64 = 0
+        var lastSentAt: Int64 = 0
     }
 
     /// Callers that wait for the other nodes' answers.

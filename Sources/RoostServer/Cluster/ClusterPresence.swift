@@ -76,7 +76,7 @@ final class ClusterPresence: Presence, Sendable {
     private let onlineListener = Mutex<OnlineListener?>(nil)
     private let questions = Mutex(NodeQuestions())
     /// Held while the board is read and its state sent: otherwise an older state of the channel could overtake a newer one that another thread sends.
-    private let telling = Mutex(())
+    private let sendLock = Mutex(())
     /// Held while a heartbeat is sent, so none follows the goodbye.
     private let hasSaidGoodbye = Mutex(false)
     /// Whether types or roles have changed through this node since it started.
@@ -267,7 +267,7 @@ final class ClusterPresence: Presence, Sendable {
     }
 
     private func sendPresent(in channel: ChannelID, to nodes: [NodeID]) {
-        telling.withLock { _ in
+        sendLock.withLock { _ in
             let present = present(in: channel)
             for other in nodes { send(.node(other), .present(channel, present)) }
         }
@@ -301,7 +301,7 @@ final class ClusterPresence: Presence, Sendable {
         case .goodbye(let other):
             let (lost, ready) = state.withLock { ($0.lost(with: [other]), $0.forget(other)) }
             for answer in questions.withLock({ $0.forget(other) }) { answer.run(answer.users) }
-            for (channel, changed) in lost { tell(changed, in: channel) }
+            for (channel, changed) in lost { report(changed, in: channel) }
             for run in ready { run() }
         case .ask(let channel, let other):
             state.withLock { state in
@@ -318,7 +318,7 @@ final class ClusterPresence: Presence, Sendable {
                 let changed = isMeant ? state.replace(present, in: channel) : Changed()
                 return (changed, state.heard(of: channel, from: present.node))
             }
-            tell(changed, in: channel)
+            report(changed, in: channel)
             for run in ready { run() }
         case .askConnected(let users, let question, let other):
             let connected = users.prefix(Limits.usersPerCall).filter(board.isConnected)
@@ -339,33 +339,33 @@ final class ClusterPresence: Presence, Sendable {
     }
 
     /// Reports who has come and gone on other nodes, for channels that are watched here.
-    private func tell(_ changed: Changed, in channel: ChannelID) {
+    private func report(_ changed: Changed, in channel: ChannelID) {
         guard !changed.isEmpty, board.isWatched(channel) else { return }
         if let listener = watchListener.withLock({ $0 }) {
-            for user in changed.watchers { listener.tell(user, channel) }
-            if changed.hasUnnamedWatchers { listener.tell(nil, channel) }
+            for user in changed.watchers { listener.report(user, channel) }
+            if changed.hasUnnamedWatchers { listener.report(nil, channel) }
         }
         guard let listener = onlineListener.withLock({ $0 }) else { return }
-        for user in changed.online { listener.tell(user, channel) }
-        if changed.hasUnnamed { listener.tell(nil, channel) }
+        for user in changed.online { listener.report(user, channel) }
+        if changed.hasUnnamed { listener.report(nil, channel) }
     }
 
     /// Reports that a user began or stopped watching a channel on another node; nil stands for users not known by name. Set once.
-    func onWatching(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void) {
-        watchListener.withLock { $0 = WatchListener(tell: tell) }
+    func onWatching(_ report: @escaping @Sendable (UserID?, ChannelID) -> Void) {
+        watchListener.withLock { $0 = WatchListener(report: report) }
     }
 
     /// Reports that a member of a channel came online on another node, or went offline; nil stands for members not known by name. Set once.
-    func onOnline(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void) {
-        onlineListener.withLock { $0 = OnlineListener(tell: tell) }
+    func onOnline(_ report: @escaping @Sendable (UserID?, ChannelID) -> Void) {
+        onlineListener.withLock { $0 = OnlineListener(report: report) }
     }
 
     private struct OnlineListener {
-        var tell: @Sendable (UserID?, ChannelID) -> Void
+        var report: @Sendable (UserID?, ChannelID) -> Void
     }
 
     private struct WatchListener {
-        var tell: @Sendable (UserID?, ChannelID) -> Void
+        var report: @Sendable (UserID?, ChannelID) -> Void
     }
 
     // MARK: Time
@@ -376,7 +376,7 @@ final class ClusterPresence: Presence, Sendable {
     func tick(at now: Int64) -> Bool {
         var ready: [@Sendable () -> Void] = []
         var messages: [(BusTopic, Message)] = []
-        var toTell: [(ChannelID, [NodeID])] = []
+        var toSend: [(ChannelID, [NodeID])] = []
         var stopped: [ChannelID: Changed] = [:]
         var heardAgain: Set<NodeID> = []
         for answer in questions.withLock({ $0.takeOverdue(at: now) }) { ready.append { answer.run(answer.users) } }
@@ -395,9 +395,9 @@ final class ClusterPresence: Presence, Sendable {
                 isHeartbeatDue = true
                 messages += renewals(&state, at: now)
             }
-            if now - state.lastTold >= Self.sendIntervalMilliseconds, !state.changed.isEmpty {
-                state.lastTold = now
-                toTell = state.changed.compactMap { channel in
+            if now - state.lastSentAt >= Self.sendIntervalMilliseconds, !state.changed.isEmpty {
+                state.lastSentAt = now
+                toSend = state.changed.compactMap { channel in
                     state.interested[channel].map { (channel, $0.filter { $0.value > now }.map(\.key)) }
                 }
                 state.changed.removeAll()
@@ -408,9 +408,9 @@ final class ClusterPresence: Presence, Sendable {
         // Greeted as if by a new node, they repeat their questions.
         for other in heardAgain { sendHeartbeat(to: .node(other), isNew: true) }
         for (topic, message) in messages { send(topic, message) }
-        for (channel, nodes) in toTell where !nodes.isEmpty { sendPresent(in: channel, to: nodes) }
+        for (channel, nodes) in toSend where !nodes.isEmpty { sendPresent(in: channel, to: nodes) }
         for run in ready { run() }
-        for (channel, changed) in stopped { tell(changed, in: channel) }
+        for (channel, changed) in stopped { report(changed, in: channel) }
         return hasLost
     }
 

@@ -163,7 +163,7 @@ extension NATSBus {
             if !isConnected, connection?.isConnected == true {
                 // Reported once the server has all subscriptions: the node then reads what it missed, and receives what is published from here on.
                 let endCount = handling.withLock { $0.endCount }
-                if connection?.flush() == NATS_OK { tellReconnected(afterEnds: endCount) }
+                if connection?.flush() == NATS_OK { reportReconnected(afterEnds: endCount) }
             }
         }
         // What was published before the end still goes out: the last commits, and this node's goodbye.
@@ -259,7 +259,7 @@ extension NATSBus {
     /// Called by the thread.
     ///
     /// - Parameter endCount: How many connections had ended before the server was asked: if another has ended since, its answer is ignored.
-    private func tellReconnected(afterEnds endCount: Int) {
+    private func reportReconnected(afterEnds endCount: Int) {
         handling.withLock { handling in
             guard let handler = handling.handler, handling.endCount == endCount,
                 !connected.exchange(true, ordering: .acquiringAndReleasing)

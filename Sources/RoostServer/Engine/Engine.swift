@@ -45,7 +45,7 @@ final class Engine: Sendable {
     private let lanes: [WorkQueue]
     private let reads: WorkQueue
     /// The operations that send transient signals: run one after another, which keeps their order.
-    private let telling: WorkQueue
+    private let signalQueue: WorkQueue
     private let alarm: EffectAlarm?
     /// The transient signals, which aren't stored.
     private let signals: SignalScheduler
@@ -87,12 +87,12 @@ final class Engine: Sendable {
         }
         self.lanes = lanes
         reads = WorkQueue(sizeMax: configuration.queueSizeMax, batchSizeMax: 16)
-        let telling = WorkQueue(sizeMax: configuration.queueSizeMax, batchSizeMax: 16)
-        self.telling = telling
+        let signalQueue = WorkQueue(sizeMax: configuration.queueSizeMax, batchSizeMax: 16)
+        self.signalQueue = signalQueue
         let signals = SignalScheduler(presence: delivering.presence, on: hub.anyLoop) {
-            Self.send($0, through: telling, failed: $1)
+            Self.send($0, through: signalQueue, failed: $1)
         } findViewers: {
-            Self.findViewers(of: $0, through: telling, done: $1)
+            Self.findViewers(of: $0, through: signalQueue, done: $1)
         }
         self.signals = signals
         delivering.onWatching { signals.watchingChanged(of: $0, in: $1) }
@@ -100,8 +100,10 @@ final class Engine: Sendable {
         delivering.onRemoteNotices { notices in
             for case .rulesChanged in notices { Self.checkReaders(on: hub, through: lanes) }
             signals.take(notices)
-            let told = signals.takeCrowded(notices).now.compactMap { if case .signal(let signal, _) = $0 { signal } else { nil } }
-            if !told.isEmpty { Self.send(told, through: telling) }
+            let immediate = signals.takeCrowded(notices).now.compactMap {
+                if case .signal(let signal, _) = $0 { signal } else { nil }
+            }
+            if !immediate.isEmpty { Self.send(immediate, through: signalQueue) }
         }
         let activity = ActivityScheduler(on: hub.anyLoop) { Self.store($0, through: lanes[0], failed: $1) }
         self.activity = activity
@@ -118,7 +120,7 @@ final class Engine: Sendable {
             }
         }
         threads.start("roost-signals") { [self] in
-            while let batch = telling.next() { read(batch) }
+            while let batch = signalQueue.next() { read(batch) }
         }
         if database.laneCount > 1 || delivery != nil { threads.start("roost-access") { [self] in watchAccess() } }
     }
@@ -187,7 +189,7 @@ final class Engine: Sendable {
     }
 
     private func submit(toReaders job: Job) throws(RoostError) {
-        if job.isSignal { return try append(job, to: telling) }
+        if job.isSignal { return try append(job, to: signalQueue) }
         switch job.presenceQuestion {
         case .none: try append(job, to: reads)
         case .users(let users): try prepareConnected(job, users)
@@ -297,7 +299,7 @@ final class Engine: Sendable {
         activity.end()
         for lane in lanes { lane.close() }
         reads.close()
-        telling.close()
+        signalQueue.close()
         return threads.wait(atMost: atMost)
     }
 
@@ -461,17 +463,17 @@ final class Engine: Sendable {
 
     private func answer(_ job: Job, _ outcome: JobOutcome) {
         metrics.ran(job.operation, refusal: outcome.refusal)
-        if !outcome.notices.isEmpty { tell(outcome.notices, of: job) }
+        if !outcome.notices.isEmpty { sendNotices(outcome.notices, of: job) }
         answer(job, outcome.result)
     }
 
     /// Sends the notices of an operation that stored nothing. Notices of the server's own work stay on this node: every node makes them for its own
     /// sockets.
-    private func tell(_ notices: [Notice], of job: Job) {
+    private func sendNotices(_ notices: [Notice], of job: Job) {
         signals.take(notices)
-        guard job.isForAllNodes || job.operation != OperationName.none else { return hub.tell(notices) }
+        guard job.isForAllNodes || job.operation != OperationName.none else { return hub.send(notices) }
         let (now, taken) = signals.takeCrowded(notices)
-        delivery.tell(now)
+        delivery.send(now)
         delivery.publish(taken)
     }
 

@@ -20,7 +20,7 @@ protocol Delivery: Sendable {
     func waitForLoops(atMost time: Duration) -> Bool
 
     /// Delivers the notices of an operation that stores nothing: signals.
-    func tell(_ notices: [Notice])
+    func send(_ notices: [Notice])
 
     /// Sends notices to the other nodes only.
     func publish(_ notices: [Notice])
@@ -30,11 +30,11 @@ protocol Delivery: Sendable {
 
     /// Sets the handler called when a user has begun or stopped watching a channel, over all connections and nodes; nil stands for users not
     /// known by name. Set once, before the first socket.
-    func onWatching(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void)
+    func onWatching(_ report: @escaping @Sendable (UserID?, ChannelID) -> Void)
 
     /// Sets the handler called when a member of a channel watched here has come online or gone offline; nil stands for members not known by
     /// name. Set once, before the first socket.
-    func onOnline(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void)
+    func onOnline(_ report: @escaping @Sendable (UserID?, ChannelID) -> Void)
 
     /// Collects a channel's presence over all nodes and event loops before a rule asks for it, so a caller who knows of a change from a reply
     /// or an event finds it counted. Nodes that don't answer in time are left out.
@@ -57,7 +57,7 @@ protocol Delivery: Sendable {
 
     /// Sets the handler called when the first connection to this node of a user who shares their presence has begun, or the last has ended.
     /// Set once, before the first socket.
-    func onConnection(_ tell: @escaping @Sendable (_ user: UserID, _ isConnected: Bool) -> Void)
+    func onConnection(_ report: @escaping @Sendable (_ user: UserID, _ isConnected: Bool) -> Void)
 }
 
 /// The outcome of an operation: its notices, and its answer.

@@ -12,7 +12,7 @@ struct EventFrames {
     enum Step: Sendable {
         case send(Audience, Frames)
         /// An event for the connections of one user. Only a loop that has some encodes it: most of the users aren't connected to it.
-        indirect case tell(UserID, Event)
+        indirect case sendToUser(UserID, Event)
         /// An event with messages that may be hidden from some of the audience.
         indirect case sendConcealable(Audience, ConcealableEvent)
         /// An event of the past, for newcomers to a channel. A connection that already gets the channel's events has received it, or will.
@@ -89,16 +89,16 @@ struct EventFrames {
             steps[index] = .send(audience, frames)
         } else {
             var frames = Frames()
-            if case .user = audience { frames.tell(members, at: seq) } else { frames.append(members, at: seq) }
+            if case .user = audience { frames.appendNotification(members, at: seq) } else { frames.append(members, at: seq) }
             if let channel { open[channel] = steps.count }
             steps.append(.send(audience, frames))
         }
     }
 
     /// Adds an event for the connections of one user.
-    mutating func tell(_ event: Event, to user: UserID) {
+    mutating func addNotification(_ event: Event, to user: UserID) {
         open.removeAll(keepingCapacity: true)
-        steps.append(.tell(user, event))
+        steps.append(.sendToUser(user, event))
     }
 
     /// Adds an event of the past.
@@ -157,7 +157,7 @@ struct EventFrames {
         for operation in committed {
             for notice in operation.notices {
                 switch notice {
-                case .event(let event, .user(let user)): frames.tell(event, to: user)
+                case .event(let event, .user(let user)): frames.addNotification(event, to: user)
                 case .event(let event, let audience):
                     let oldestMessage = event.oldestMessage(to: audience.readers)
                     frames.add(
@@ -217,11 +217,11 @@ extension EventFrames.Frames {
     /// Adds an event whose members are given as JSON, with the mark before them.
     mutating func append(_ members: [UInt8], at seq: Seq) {
         watching.writeTextFrame(#"{"watching":true,"#, members, "}")
-        tell(members, at: seq)
+        appendNotification(members, at: seq)
     }
 
     /// Adds an event of a user's own stream: all their connections get it as a notification.
-    mutating func tell(_ members: [UInt8], at seq: Seq) {
+    mutating func appendNotification(_ members: [UInt8], at seq: Seq) {
         notification.writeTextFrame(Event.notificationStart, members, "}")
         eventCount += 1
         newestSeq = max(newestSeq, seq)
@@ -236,7 +236,7 @@ extension EventFrames.Step {
         case .sendConcealable(_, let event), .catchUpConcealable(_, let event): event.frames.sizeBytes + event.members.count
         case .signal(let signal, _): signal.bytes.readableBytes
         case .reply(_, let payload): payload.count
-        case .tell(_, let event): event.sizeBytes
+        case .sendToUser(_, let event): event.sizeBytes
         case .change, .watches, .attach, .attachWatcher: 0
         }
     }

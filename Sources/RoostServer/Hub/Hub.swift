@@ -112,7 +112,7 @@ final class Hub: Delivery {
         return done.wait(atMost: time)
     }
 
-    func tell(_ notices: [Notice]) {
+    func send(_ notices: [Notice]) {
         var frames = EventFrames()
         for case .signal(let signal, let audience) in notices { frames.add(signal, to: audience) }
         deliver(frames.steps)
@@ -124,16 +124,16 @@ final class Hub: Delivery {
     /// There is no other node.
     func onRemoteNotices(_ take: @escaping @Sendable ([Notice]) -> Void) {}
 
-    func onWatching(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void) { board.onWatching { tell($0, $1) } }
+    func onWatching(_ report: @escaping @Sendable (UserID?, ChannelID) -> Void) { board.onWatching { report($0, $1) } }
 
-    func onOnline(_ tell: @escaping @Sendable (UserID?, ChannelID) -> Void) {
-        board.onOnline { tell($0, $1) }
+    func onOnline(_ report: @escaping @Sendable (UserID?, ChannelID) -> Void) {
+        board.onOnline { report($0, $1) }
         board.onAnswer { [weak board = board] count, channel in
-            if board?.onlineMemberCount(of: channel) != count { tell(nil, channel) }
+            if board?.onlineMemberCount(of: channel) != count { report(nil, channel) }
         }
     }
 
-    func onConnection(_ tell: @escaping @Sendable (_ user: UserID, _ isConnected: Bool) -> Void) { board.onConnection(tell) }
+    func onConnection(_ report: @escaping @Sendable (_ user: UserID, _ isConnected: Bool) -> Void) { board.onConnection(report) }
 
     /// There is no other node.
     func prepareConnected(_ users: [UserID], then run: @escaping @Sendable (_ elsewhere: Set<UserID>) -> Void) -> Bool {

@@ -23,7 +23,7 @@ final class HubShard {
     /// The time of the current or last delivery.
     private var deliveredAt = NIODeadline.now()
     /// Unwritten output from events for single users in the current delivery.
-    private var told = UnsharedOutput<SocketHandler>()
+    private var unshared = UnsharedOutput<SocketHandler>()
     /// Sockets to end after the whole delivery.
     private var ending: [SocketHandler] = []
     /// Counts the ticks.
@@ -114,12 +114,12 @@ final class HubShard {
         for step in steps {
             // Another shard's socket.
             if case .reply(let socket, _) = step, socket.shard != number { continue }
-            if case .tell = step { told.isUnshared = true }
+            if case .sendToUser = step { unshared.isUnshared = true }
             subscriptions.deliver(step) { perform($0) }
             // Not within the step: a failed write can trigger its socket's last calls, which ask what the connection watches.
-            for socket in told.takeFull() { socket.flushEarly() }
+            for socket in unshared.takeFull() { socket.flushEarly() }
         }
-        told = UnsharedOutput()
+        unshared = UnsharedOutput()
         isDelivering = false
         guard !removed.isEmpty else { return }
         let gone = removed
@@ -139,7 +139,7 @@ final class HubShard {
             sentByteCount += Int64(bytes.readableBytes)
             socket.send(event: bytes)
             noteOutput(of: socket)
-            told.note(bytes.readableBytes, to: socket)
+            unshared.note(bytes.readableBytes, to: socket)
         case .signal(let signal, let socket):
             sentByteCount += Int64(signal.bytes.readableBytes)
             socket.send(signal: signal)

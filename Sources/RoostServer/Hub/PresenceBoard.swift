@@ -18,7 +18,7 @@ final class PresenceBoard: Presence, Sendable {
     }
     private let state = Mutex(State())
     private let listeners = Mutex(Listeners())
-    private let tellingShown = Mutex(())
+    private let shownLock = Mutex(())
 
     /// The board's listeners. They are set once, before the first socket, and copied out together: a closure by itself is wrapped at each use.
     private struct Listeners {
@@ -31,28 +31,28 @@ final class PresenceBoard: Presence, Sendable {
     }
 
     /// Reports every change of a channel, to be shared with other nodes.
-    func onChange(_ tell: @escaping @Sendable (ChannelID) -> Void) { listeners.withLock { $0.change = tell } }
+    func onChange(_ report: @escaping @Sendable (ChannelID) -> Void) { listeners.withLock { $0.change = report } }
 
     /// Reports that the first connection here watches a channel, whether or not its user shares it.
-    func onFirstWatch(_ tell: @escaping @Sendable (ChannelID) -> Void) { listeners.withLock { $0.firstWatch = tell } }
+    func onFirstWatch(_ report: @escaping @Sendable (ChannelID) -> Void) { listeners.withLock { $0.firstWatch = report } }
 
     /// Reports that a user began or stopped watching a channel here.
-    func onWatching(_ tell: @escaping @Sendable (UserID, ChannelID) -> Void) { listeners.withLock { $0.watching = tell } }
+    func onWatching(_ report: @escaping @Sendable (UserID, ChannelID) -> Void) { listeners.withLock { $0.watching = report } }
 
     /// Reports that a member of a channel that is watched here came online on this node, or went offline.
-    func onOnline(_ tell: @escaping @Sendable (UserID, ChannelID) -> Void) { listeners.withLock { $0.online = tell } }
+    func onOnline(_ report: @escaping @Sendable (UserID, ChannelID) -> Void) { listeners.withLock { $0.online = report } }
 
     /// Reports how many members of a channel were online according to the answer to a new watcher.
-    func onAnswer(_ tell: @escaping @Sendable (_ online: Int, ChannelID) -> Void) { listeners.withLock { $0.answer = tell } }
+    func onAnswer(_ report: @escaping @Sendable (_ online: Int, ChannelID) -> Void) { listeners.withLock { $0.answer = report } }
 
     /// Reports that the first connection here of a user who shares their presence has begun, or the last has ended.
-    func onConnection(_ tell: @escaping @Sendable (_ user: UserID, _ isConnected: Bool) -> Void) {
-        listeners.withLock { $0.connection = tell }
+    func onConnection(_ report: @escaping @Sendable (_ user: UserID, _ isConnected: Bool) -> Void) {
+        listeners.withLock { $0.connection = report }
     }
 
-    private func tellChange(in channels: some Sequence<ChannelID>) {
-        guard let tell = listeners.withLock({ $0 }).change else { return }
-        for channel in channels { tell(channel) }
+    private func reportChange(in channels: some Sequence<ChannelID>) {
+        guard let report = listeners.withLock({ $0 }).change else { return }
+        for channel in channels { report(channel) }
     }
 
     func onlineMemberCount(of channel: ChannelID) -> Int { state.withLock { $0.online[channel]?.count ?? 0 } }
@@ -84,19 +84,19 @@ final class PresenceBoard: Presence, Sendable {
     private func countShown(_ user: UserID, by step: Int) {
         // Counted and reported under one lock: if a user leaves on one event loop and returns on another, the listener could otherwise hear
         // of it in the wrong order.
-        tellingShown.withLock { _ in
+        shownLock.withLock { _ in
             let (before, count) = state.withLock { $0.count(user, in: \.shown, by: step) }
-            guard (before > 0) != (count > 0), let tell = listeners.withLock({ $0 }).connection else { return }
-            tell(user, count > 0)
+            guard (before > 0) != (count > 0), let report = listeners.withLock({ $0 }).connection else { return }
+            report(user, count > 0)
         }
     }
 
     func cameOnline(_ user: UserID, in channels: some Sequence<ChannelID>) {
-        tellOnline(user, channels, state.withLock { $0.countOnline(user, in: channels, by: 1) })
+        reportOnline(user, channels, state.withLock { $0.countOnline(user, in: channels, by: 1) })
     }
 
     func wentOffline(_ user: UserID, in channels: some Sequence<ChannelID>) {
-        tellOnline(user, channels, state.withLock { $0.countOnline(user, in: channels, by: -1) })
+        reportOnline(user, channels, state.withLock { $0.countOnline(user, in: channels, by: -1) })
     }
 
     /// Notes that a connection now watches a channel.
@@ -107,8 +107,8 @@ final class PresenceBoard: Presence, Sendable {
             let isFirst = state.countWatches(of: channel, by: 1) == 1
             return (isFirst, isShown ? state.countWatching(user, in: [channel], by: 1) : [])
         }
-        if isFirst, let tell = listeners.withLock({ $0 }).firstWatch { tell(channel) }
-        tellWatching(user, began)
+        if isFirst, let report = listeners.withLock({ $0 }).firstWatch { report(channel) }
+        reportWatching(user, began)
     }
 
     func stoppedWatching(_ user: UserID, _ channels: some Sequence<ChannelID>, isShown: Bool = true) {
@@ -116,23 +116,23 @@ final class PresenceBoard: Presence, Sendable {
             for channel in channels { state.countWatches(of: channel, by: -1) }
             return isShown ? state.countWatching(user, in: channels, by: -1) : []
         }
-        tellWatching(user, ended)
+        reportWatching(user, ended)
     }
 
     /// Notes how many of a channel's members were online according to the answer to a new watcher.
     func answeredOnline(_ count: Int, in channel: ChannelID) { listeners.withLock { $0 }.answer?(count, channel) }
 
-    private func tellOnline(_ user: UserID, _ channels: some Sequence<ChannelID>, _ watched: [ChannelID]) {
-        tellChange(in: channels)
-        guard !watched.isEmpty, let tell = listeners.withLock({ $0 }).online else { return }
-        for channel in watched { tell(user, channel) }
+    private func reportOnline(_ user: UserID, _ channels: some Sequence<ChannelID>, _ watched: [ChannelID]) {
+        reportChange(in: channels)
+        guard !watched.isEmpty, let report = listeners.withLock({ $0 }).online else { return }
+        for channel in watched { report(user, channel) }
     }
 
-    private func tellWatching(_ user: UserID, _ channels: [ChannelID]) {
+    private func reportWatching(_ user: UserID, _ channels: [ChannelID]) {
         guard !channels.isEmpty else { return }
-        tellChange(in: channels)
-        guard let tell = listeners.withLock({ $0 }).watching else { return }
-        for channel in channels { tell(user, channel) }
+        reportChange(in: channels)
+        guard let report = listeners.withLock({ $0 }).watching else { return }
+        for channel in channels { report(user, channel) }
     }
 }
 

@@ -52,7 +52,7 @@ struct SignalFrame: Hashable, Sendable {
     /// - Parameter receiver: Nil for everyone who isn't typing.
     private static func bytes(of signal: Signal, for receiver: UserID? = nil) -> ByteBuffer {
         var signal = signal
-        signal.typing = signal.typing?.told(to: receiver)
+        signal.typing = signal.typing?.visible(to: receiver)
         var bytes = ByteBuffer()
         // The parts of a signal always encode.
         if let json = try? JSONWriter.bytes(of: signal) { bytes.writeTextFrame("", json) }
@@ -69,7 +69,7 @@ extension Signal.Kind {
 
 extension TypingUsers {
     /// What a client receives: the others, as far as they are named, and whether there are more of them.
-    fileprivate func told(to receiver: UserID?) -> TypingUsers {
+    fileprivate func visible(to receiver: UserID?) -> TypingUsers {
         let others = users.filter { $0 != receiver }
         return TypingUsers(
             users: Array(others.prefix(Limits.typingUsers)), hasMore: hasMore || others.count > Limits.typingUsers)

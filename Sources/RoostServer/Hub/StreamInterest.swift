@@ -57,7 +57,7 @@ extension EventFrames.Step {
     var receivers: Receivers {
         switch self {
         case .send(let audience, _), .sendConcealable(let audience, _), .signal(_, let audience): .stream(audience.stream)
-        case .tell(let user, _): .stream(.user(user))
+        case .sendToUser(let user, _): .stream(.user(user))
         case .reply(let socket, _): .socket(socket)
         case .catchUp, .catchUpConcealable, .change, .watches, .attach, .attachWatcher: .all
         }

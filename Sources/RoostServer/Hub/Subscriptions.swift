@@ -117,7 +117,7 @@ struct Subscriptions<Socket> {
         case .send(.user(let user), let frames):
             guard let connections = connectionsOfUser[user] else { return }
             for (_, socket) in connections { perform(.send(frames.notification, eventCount: frames.eventCount, to: socket)) }
-        case .tell(let user, let event):
+        case .sendToUser(let user, let event):
             guard let connections = connectionsOfUser[user] else { return }
             let bytes = event.notification
             for (_, socket) in connections { perform(.send(bytes, eventCount: 1, to: socket)) }

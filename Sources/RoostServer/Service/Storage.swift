@@ -54,9 +54,9 @@ struct Storage {
                 directory: configuration.dataDirectory, acceptsDataLoss: configuration.acceptsDataLoss,
                 pageCacheBytes: configuration.pageCacheBytes, base: nil, clock: configuration.clock)
         } catch let damaged as DamagedFiles {
-            var told = damaged
-            told.acceptingCommand = configuration.acceptingCommand
-            throw told
+            var reported = damaged
+            reported.acceptingCommand = configuration.acceptingCommand
+            throw reported
         }
     }
 

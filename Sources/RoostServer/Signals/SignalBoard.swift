@@ -40,11 +40,11 @@ struct SignalBoard {
         /// Until when each user types, in the order in which they began.
         var users = ArrivalOrder<UserID, Int64>()
         /// The state last sent to clients; nil if they may assume something else by now.
-        var told: TypingUsers? = TypingUsers(users: [], hasMore: false)
+        var lastSent: TypingUsers? = TypingUsers(users: [], hasMore: false)
         var lastSentAt: Int64 = .min / 2
 
         /// Whether clients assume that nobody is typing.
-        var showsNobodyTyping: Bool { told?.users.isEmpty == true }
+        var showsNobodyTyping: Bool { lastSent?.users.isEmpty == true }
 
         /// One more than the number of names a client shows: a client that is listed itself shows the others.
         var now: TypingUsers {
@@ -125,13 +125,13 @@ struct SignalBoard {
     mutating func hasSent(_ user: UserID, in channel: ChannelID, at now: Int64) {
         guard isTyping(user, in: channel) else { return }
         typing[channel]?.users[user] = nil
-        guard let told = typing[channel]?.told, told.users.contains(user) else { return }
+        guard let lastSent = typing[channel]?.lastSent, lastSent.users.contains(user) else { return }
         // A signal's audience is looked up before it is sent: it may arrive after the message, and name its sender again. One taken a pause ago has
         // been sent, unless the server is so busy that the look-up takes longer; then clients assume after 10 seconds that typing has ended.
         if now - (typing[channel]?.lastSentAt ?? now) < settings.pause {
-            typing[channel]?.told = nil
+            typing[channel]?.lastSent = nil
         } else {
-            typing[channel]?.told?.users.removeAll { $0 == user }
+            typing[channel]?.lastSent?.users.removeAll { $0 == user }
         }
     }
 
@@ -215,7 +215,7 @@ struct SignalBoard {
     }
 
     /// Queues changes again whose signals weren't sent. Typing is repeated anyway, and an app's own signals are dropped.
-    mutating func tellAgain(_ signals: [Signal]) {
+    mutating func requeue(_ signals: [Signal]) {
         for signal in signals {
             let channel = signal.channel
             if let change = signal.watching {
@@ -244,12 +244,12 @@ struct SignalBoard {
     /// Takes the signals due now.
     mutating func takeDue(at now: Int64, presence: some Presence) -> [Signal] {
         var signals: [Signal] = []
-        for channel in Array(typing.keys) { tellTyping(in: channel, at: now, &signals) }
-        for channel in Array(reading.keys) { tellReading(in: channel, at: now, &signals) }
-        for channel in Array(customSignals.keys) { tellCustoms(in: channel, at: now, &signals) }
-        tellProfiles(at: now, &signals)
+        for channel in Array(typing.keys) { takeTyping(in: channel, at: now, &signals) }
+        for channel in Array(reading.keys) { takeReading(in: channel, at: now, &signals) }
+        for channel in Array(customSignals.keys) { takeCustomSignals(in: channel, at: now, &signals) }
+        takeProfiles(at: now, &signals)
         for channel in Array(watching.keys) {
-            watching[channel] = tell(watching[channel], in: channel, at: now, presence, presence.isWatching) {
+            watching[channel] = takeMovements(watching[channel], in: channel, at: now, presence, presence.isWatching) {
                 came, left, isWhole in
                 let change = WatcherChange(
                     watcherCount: presence.watcherCount(of: channel), started: came, stopped: left, isWhole: isWhole)
@@ -257,7 +257,8 @@ struct SignalBoard {
             }
         }
         for channel in Array(online.keys) {
-            online[channel] = tell(online[channel], in: channel, at: now, presence, presence.isOnline) { came, left, isWhole in
+            online[channel] = takeMovements(online[channel], in: channel, at: now, presence, presence.isOnline) {
+                came, left, isWhole in
                 let change = PresenceChange(
                     onlineCount: presence.onlineMemberCount(of: channel), online: came, offline: left, isWhole: isWhole)
                 signals.append(Signal(kind: .presenceChanged, channel: channel, presence: change))
@@ -266,20 +267,20 @@ struct SignalBoard {
         return signals
     }
 
-    private mutating func tellTyping(in channel: ChannelID, at now: Int64, _ signals: inout [Signal]) {
+    private mutating func takeTyping(in channel: ChannelID, at now: Int64, _ signals: inout [Signal]) {
         guard var state = typing[channel] else { return }
         state.users.removeAll { $0 <= now }
         let users = state.now
-        let pause = users == state.told ? settings.repetition : settings.pause
+        let pause = users == state.lastSent ? settings.repetition : settings.pause
         if now - state.lastSentAt >= pause, !(users.users.isEmpty && state.showsNobodyTyping) {
             signals.append(Signal(kind: .typingChanged, channel: channel, typing: users))
-            (state.told, state.lastSentAt) = (users, now)
+            (state.lastSent, state.lastSentAt) = (users, now)
         }
         let isOver = state.users.isEmpty && state.showsNobodyTyping && now - state.lastSentAt >= settings.pause
         typing[channel] = isOver ? nil : state
     }
 
-    private mutating func tellReading(in channel: ChannelID, at now: Int64, _ signals: inout [Signal]) {
+    private mutating func takeReading(in channel: ChannelID, at now: Int64, _ signals: inout [Signal]) {
         guard var state = reading[channel], now - state.lastSentAt >= settings.pause else { return }
         guard !state.positions.isEmpty || state.hasUnnamed else { return reading[channel] = nil }
         let readers = state.positions.elements(limit: Limits.readersPerSignal).compactMap { state.positions[$0] }
@@ -291,7 +292,7 @@ struct SignalBoard {
         reading[channel] = state
     }
 
-    private mutating func tellCustoms(in channel: ChannelID, at now: Int64, _ signals: inout [Signal]) {
+    private mutating func takeCustomSignals(in channel: ChannelID, at now: Int64, _ signals: inout [Signal]) {
         guard var state = customSignals[channel], now - state.lastSentAt >= settings.pause else { return }
         guard !state.signals.isEmpty else { return customSignals[channel] = nil }
         for key in state.signals.elements(limit: settings.customAtOnce) {
@@ -302,9 +303,9 @@ struct SignalBoard {
         customSignals[channel] = state
     }
 
-    private mutating func tellProfiles(at now: Int64, _ signals: inout [Signal]) {
-        var told = 0
-        for channel in profiles.elements() where told < settings.profileChannelsAtOnce {
+    private mutating func takeProfiles(at now: Int64, _ signals: inout [Signal]) {
+        var takenCount = 0
+        for channel in profiles.elements() where takenCount < settings.profileChannelsAtOnce {
             guard var state = profiles[channel], now - state.lastSentAt >= settings.pause else { continue }
             guard !state.users.isEmpty || state.hasUnnamed else {
                 profiles[channel] = nil
@@ -317,14 +318,14 @@ struct SignalBoard {
             for user in users { state.users[user.userId] = nil }
             (state.hasUnnamed, state.lastSentAt) = (false, now)
             profiles[channel] = state
-            told += 1
+            takenCount += 1
         }
     }
 
     /// Sends who came and went, if it is time.
     ///
     /// - Returns: The state of what to send next; nil for nothing.
-    private func tell(
+    private func takeMovements(
         _ state: WatcherMovements?, in channel: ChannelID, at now: Int64, _ presence: some Presence,
         _ isThere: (UserID, ChannelID) -> Bool, _ send: (_ came: [UserID], _ left: [UserID], _ isWhole: Bool) -> Void
     ) -> WatcherMovements? {

@@ -126,7 +126,7 @@ final class SignalScheduler: Sendable {
             state.isLooking = !state.board.isEmpty
             return (due, users, state.isLooking)
         }
-        if !due.isEmpty { send(due) { [weak self] failed in self?.change { $0.tellAgain(failed) } } }
+        if !due.isEmpty { send(due) { [weak self] failed in self?.change { $0.requeue(failed) } } }
         if !users.isEmpty { findViewers(users) { [weak self] in self?.foundViewers(of: users, $0) } }
         if continues { lookLater() }
     }

@@ -124,7 +124,7 @@ public struct TokenKeys: Sendable {
         } catch {
             throw TokenRefusal(
                 "its claims sub and exp are missing, or one isn't of its type",
-                telling: RoostError(
+                reporting: RoostError(
                     .unauthenticated, "The token has no sub or no exp, or a claim whose type or value isn't known.",
                     field: Self.claim(of: error)))
         }

@@ -73,7 +73,7 @@ struct TokenRefusal: Error, Equatable {
 
     init(_ reason: String) { self.reason = reason }
 
-    init(_ reason: String, telling error: RoostError) {
+    init(_ reason: String, reporting error: RoostError) {
         self.reason = reason
         self.error = error
     }

@@ -57,7 +57,7 @@ final class TokenVerifier: Sendable {
     func check(_ claims: TokenKeys.Claims, now: Double) throws(TokenRefusal) -> VerifiedToken {
         let leeway = Double(TokenLeeway.seconds)
         guard claims.exp > now else {
-            throw TokenRefusal("it has expired", telling: Self.expired)
+            throw TokenRefusal("it has expired", reporting: Self.expired)
         }
         if let nbf = claims.nbf, nbf > now + leeway { throw Self.refusal("its nbf is later than now", "isn't valid yet", "nbf") }
         if let iat = claims.iat, iat > now + leeway {
@@ -82,9 +82,9 @@ final class TokenVerifier: Sendable {
             try Limits.check(claims.name, length: Limits.displayNameLength, field: "name")
             try Limits.check(claims.jti, length: Limits.identifierLength, field: "jti")
         } catch {
-            let told = RoostError(
+            let reported = RoostError(
                 .unauthenticated, "The token has an invalid claim: \(error.message)", field: error.field, limit: error.limit)
-            throw TokenRefusal(error.message, telling: told)
+            throw TokenRefusal(error.message, reporting: reported)
         }
         return VerifiedToken(
             user: user, role: claims.role ?? .user, displayName: Limits.displayName(fromClaim: claims.name),
@@ -94,7 +94,7 @@ final class TokenVerifier: Sendable {
 
     private static func refusal(_ reason: String, _ message: String, _ claim: String, limit: Int? = nil) -> TokenRefusal {
         TokenRefusal(
-            reason, telling: RoostError(.unauthenticated, "The token \(message).", field: claim, limit: limit.map { Int64($0) }))
+            reason, reporting: RoostError(.unauthenticated, "The token \(message).", field: claim, limit: limit.map { Int64($0) }))
     }
 
     /// Rounded, because seconds with milliseconds aren't exact in binary.

@@ -24,7 +24,7 @@ extension Checker {
     }
 
     /// Others are sent how far a member has read and received.
-    mutating func told(_ position: ReadPosition, in channel: ChannelID) {
+    mutating func sentReceipt(_ position: ReadPosition, in channel: ChannelID) {
         let user = position.userId
         let before = receipts[channel]?[user]
         if let seq = position.deliveredSeq {
@@ -47,7 +47,7 @@ extension Checker {
                 continue
             }
             var expected = ReadPosition(userId: other, readSeq: joinedSeq, joinedSeq: joinedSeq)
-            if let told = receipts[channel]?[other] { expected = expected.merged(with: told) }
+            if let receipt = receipts[channel]?[other] { expected = expected.merged(with: receipt) }
             // The time of their last read survives leaving and coming back.
             if expected.readSeq == joinedSeq { expected.lastReadAt = answered.lastReadAt }
             if answered != expected { fail("I12", "\(other) is at \(answered) in \(channel), but was reported at \(expected)") }

@@ -16,19 +16,19 @@ struct SignalSendingTests {
         func answer(_ job: Job, _ result: Result<[UInt8], RoostError>) {
             if case .waiting(let done) = job.destination { done(result) }
         }
-        var told: [Notice] = []
+        var sent: [Notice] = []
         while let batch = queue.next(within: .zero), !batch.isEmpty {
             ReadBatch.run(batch, in: database, settings) { action in
                 switch action {
                 case .answered(let job, let outcome):
-                    told += outcome.notices
+                    sent += outcome.notices
                     answer(job, outcome.result)
                 case .lost(let jobs, _, let refusal): for job in jobs { answer(job, .failure(refusal)) }
                 default: break
                 }
             }
         }
-        return told
+        return sent
     }
 
     @Test("R26 signals of a channel with unreadable rows are dropped, and no others")
@@ -42,10 +42,10 @@ struct SignalSendingTests {
             Signal(kind: .typingChanged, channel: $0, typing: TypingUsers(users: ["ann"], hasMore: false))
         }
         Engine.send(signals, through: queue) { again in failed.withLock { $0 += again.map(\.channel) } }
-        let told: [ChannelID] = try run(queue, in: world.database).compactMap { notice in
+        let sent: [ChannelID] = try run(queue, in: world.database).compactMap { notice in
             if case .signal(let signal, _) = notice { signal.channel } else { nil }
         }
-        #expect(Set(told) == ["first", "last"])
+        #expect(Set(sent) == ["first", "last"])
         #expect(failed.withLock { $0 } == [])
 
         // If the server is overloaded, all of them are to be sent again.
@@ -62,10 +62,10 @@ struct SignalSendingTests {
         let queue = WorkQueue(sizeMax: 100, batchSizeMax: 16)
         let counts = Mutex<[Int]>([])
         Engine.findViewers(of: ["ann", "broken", "cid"], through: queue) { count in counts.withLock { $0.append(count) } }
-        let told: [UserID] = try run(queue, in: Damaged(base: world.database, id: "broken")).compactMap { notice in
+        let sent: [UserID] = try run(queue, in: Damaged(base: world.database, id: "broken")).compactMap { notice in
             if case .profileShown(let user, _) = notice { user.userId } else { nil }
         }
-        #expect(told == ["ann", "cid"])
+        #expect(sent == ["ann", "cid"])
         #expect(counts.withLock { $0 } == [3])
 
         // If the server is overloaded, all of them are looked up again.

@@ -159,18 +159,18 @@ import Testing
 
     @Test("I18 a delivery's output for single users is written each time a megabyte is queued, and shared output isn't")
     func told() {
-        var told = UnsharedOutput<Socket>()
-        told.note(5 << 20, to: cleo)
-        #expect(told.takeFull().isEmpty)
+        var unshared = UnsharedOutput<Socket>()
+        unshared.note(5 << 20, to: cleo)
+        #expect(unshared.takeFull().isEmpty)
         var written: [String] = []
         for number in 0..<40 {
-            told.isUnshared = true
-            told.note(100 << 10, to: number.isMultiple(of: 2) ? ann : bob)
-            written += told.takeFull().map(\.name)
+            unshared.isUnshared = true
+            unshared.note(100 << 10, to: number.isMultiple(of: 2) ? ann : bob)
+            written += unshared.takeFull().map(\.name)
             // Eleven of 100 KiB each are more than a megabyte.
             #expect(written.count == (number + 1) / 11 * 11)
         }
-        told.note(5 << 20, to: cleo)
-        #expect(told.takeFull().isEmpty)
+        unshared.note(5 << 20, to: cleo)
+        #expect(unshared.takeFull().isEmpty)
     }
 }

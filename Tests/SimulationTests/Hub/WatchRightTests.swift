@@ -75,11 +75,11 @@ struct WatchRightTests {
     mutating func signals() {
         _ = deliver([event(2, Self.guides)])
         let others = Readers(members: .moderator, others: .moderator, roles: [.operator], watchRoles: ["guide", .operator])
-        let told = ["typing.changed", "watching.changed", "presence.changed", "users.changed"]
+        let sent = ["typing.changed", "watching.changed", "presence.changed", "users.changed"]
         for audience in [Audience.watchers("general", Self.guides), .channel("general", Self.guides), .watchers("general", others)]
         {
             let got = signals(to: audience)
-            #expect(got == told, "\(audience)")
+            #expect(got == sent, "\(audience)")
         }
         let withoutRight = signals(to: .watchers("general", Self.operators))
         #expect(withoutRight == [])
@@ -104,8 +104,8 @@ struct WatchRightTests {
             .stoppedWatching(gus, "gus", "general"), event(2, Self.operators), .watching(gus, "gus", "general", at: 1),
         ])
         #expect(late == ["notification"])
-        let told = signals(to: .watchers("general", Self.operators))
-        #expect(told == [])
+        let sent = signals(to: .watchers("general", Self.operators))
+        #expect(sent == [])
         let next = deliver([event(3, Self.operators)])
         #expect(next == ["unwatched", "notification"])
     }
@@ -128,8 +128,8 @@ struct WatchRightTests {
             .stoppedWatching(gus, "gus", "general"), event(2, Self.operators), .mayRead(gus, "general"),
             .watching(gus, "gus", "general", at: 2),
         ])
-        let told = signals(to: .watchers("general", readers))
-        #expect(told.count == 6)
+        let sent = signals(to: .watchers("general", readers))
+        #expect(sent.count == 6)
         // A signal with an audience of operators only still isn't for them.
         let others = signals(to: .watchers("general", Self.operators))
         #expect(others == [])

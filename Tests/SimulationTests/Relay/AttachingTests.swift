@@ -124,7 +124,7 @@ struct AttachingTests {
     }
 
     /// What steps report about watches, the past and the channel's end.
-    private func tellings(_ steps: [Relay.Step]) -> [String] {
+    private func reports(_ steps: [Relay.Step]) -> [String] {
         steps.compactMap { step -> String? in
             switch step {
             case .watches(_, let user, _, _): "\(user) watches"
@@ -361,14 +361,14 @@ struct AttachingTests {
         node.connect(2, "ann", UserStreams(user: 5))
         let watch = Notice.watching(ConnectionID(rawValue: 2), "ann", node.channel, at: watchedSeq)
         let begun = node.commit([], [watch], by: "ann", 2, callerSeq: 5)
-        #expect(tellings(begun) == ["ann watches"])
+        #expect(reports(begun) == ["ann watches"])
         // She asks again, which waits behind that. Her connection gets one end: after that it no longer watches.
         let again = node.commit([], [watch], by: "ann", 2, callerSeq: 5)
-        #expect(tellings(again) == ["ann watches"])
+        #expect(reports(again) == ["ann watches"])
         // Another node deletes the channel.
         let ended = node.fetch(node.item(10, 14, isDestroyed: true)).steps
-        let telling = ["ann gets 14", "ann stopped"]
-        #expect(tellings(ended) == telling + telling + ["destroyed"])
+        let perWatch = ["ann gets 14", "ann stopped"]
+        #expect(reports(ended) == perWatch + perWatch + ["destroyed"])
         #expect(node.parked == [])
         #expect(node.fetchForNewcomer(node.item(watchedSeq, 14)).steps.isEmpty)
     }
@@ -385,7 +385,7 @@ struct AttachingTests {
         // The read reports ann's joining, and that ben has left since.
         let left = [StreamItem.Leaving(user: "ann", seq: 12), StreamItem.Leaving(user: "ben", seq: 13)]
         let ended = node.fetch(node.item(10, 14, left: left, isDestroyed: true)).steps
-        #expect(tellings(ended) == ["ann watches", "ann gets 14", "ann stopped", "destroyed"])
+        #expect(reports(ended) == ["ann watches", "ann gets 14", "ann stopped", "destroyed"])
     }
 
     @Test("ST-01 I6 a watch that was catching up ends with the leaving: what its connection got as a member's isn't sent again")

@@ -182,11 +182,11 @@ struct RelayDatabase {
             let changed = (messages[channel] ?? []).filter { $0.seq <= upTo && $0.changeSeq > after }.map(\.seq)
             let isOld = changed.contains { $0 < upTo }
             var item = isOld ? old(changed, of: stream, after: after, seq: upTo) : plain(stream, after: after, seq: upTo)
-            var told = after
-            if case .joinedAfter(let seq) = leavers { told = max(after, seq) }
+            var reportedUpTo = after
+            if case .joinedAfter(let seq) = leavers { reportedUpTo = max(after, seq) }
             let gone = memberships.filter { key, row in
                 if case .user(let user) = leavers, key.user != user { return false }
-                guard key.channel == channel, row.channelSeq <= upTo || row.joinedSeq > told else { return false }
+                guard key.channel == channel, row.channelSeq <= upTo || row.joinedSeq > reportedUpTo else { return false }
                 return row.joinedSeq > after || (!row.isMember && row.channelSeq > after && row.channelSeq <= upTo)
             }
             item.left = gone.map { key, row in

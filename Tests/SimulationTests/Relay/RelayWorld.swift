@@ -172,7 +172,7 @@ final class RelayWorld {
         if let connection { answer = Self.answer(call(items, in: channel, by: connection, on: node), to: connection) }
         let caller = connection.flatMap { node.clients[$0]?.user }
         let seq = database.callerSeq(of: caller, in: channel)
-        tell(.init(items: items, attachments: [], answer: answer, user: caller, channel: channel, callerSeq: seq), on: node)
+        schedule(.init(items: items, attachments: [], answer: answer, user: caller, channel: channel, callerSeq: seq), on: node)
         for item in items { publish(item, from: node) }
     }
 
@@ -197,7 +197,7 @@ final class RelayWorld {
         .socket(SocketID(shard: 0, connection: connection), Array("\(call)".utf8))
     }
 
-    private func tell(_ operation: Relay.LocalOperation, on node: Node) {
+    private func schedule(_ operation: Relay.LocalOperation, on node: Node) {
         let lane = operation.channel.flatMap { Self.channels.firstIndex(of: $0) }.map { $0 % 2 } ?? 2
         node.lanes[lane] = max(node.lanes[lane], now + random(0...3))
         after(node.lanes[lane] - now) { [self] in handle(.committed([operation]), node) }
@@ -210,7 +210,7 @@ final class RelayWorld {
         node.clients[connection]?.watches(channel, from: seq, after: call)
         note(node, "\(connection) of \(user) watches \(channel) from \(seq), call \(call)")
         let notice = Notice.watching(connection, user, channel, at: seq)
-        tell(
+        schedule(
             .init(
                 items: [], attachments: [notice], answer: Self.answer(call, to: connection), user: user, channel: channel,
                 callerSeq: database.callerSeq(of: user, in: channel)), on: node)
@@ -222,7 +222,7 @@ final class RelayWorld {
         node.clients[connection]?.unwatches(channel, after: call)
         note(node, "\(connection) of \(user) stops watching \(channel), call \(call)")
         let notice = Notice.stoppedWatching(connection, user, channel)
-        tell(
+        schedule(
             .init(
                 items: [], attachments: [notice], answer: Self.answer(call, to: connection), user: user, channel: channel,
                 callerSeq: database.callerSeq(of: user, in: channel)), on: node)

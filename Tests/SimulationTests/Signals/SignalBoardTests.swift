@@ -9,17 +9,17 @@ import Testing
     private let nobody = KnownPresence()
 
     /// The users shown as typing at each of some times.
-    private func told(_ board: inout SignalBoard, at times: some Sequence<Int64>) -> [Int64: [UserID]] {
-        var told: [Int64: [UserID]] = [:]
-        for time in times { for signal in board.takeDue(at: time, presence: nobody) { told[time] = signal.typing?.users } }
-        return told
+    private func sent(_ board: inout SignalBoard, at times: some Sequence<Int64>) -> [Int64: [UserID]] {
+        var sent: [Int64: [UserID]] = [:]
+        for time in times { for signal in board.takeDue(at: time, presence: nobody) { sent[time] = signal.typing?.users } }
+        return sent
     }
 
     private func expect(
         _ board: inout SignalBoard, at times: some Sequence<Int64>, _ users: [Int64: [UserID]],
         sourceLocation: SourceLocation = #_sourceLocation
     ) {
-        let found = told(&board, at: times)
+        let found = sent(&board, at: times)
         #expect(found == users, sourceLocation: sourceLocation)
     }
 
@@ -31,9 +31,9 @@ import Testing
         #expect(board.isEmpty)
         // A user who calls again keeps typing.
         board.types("ann", in: "general", at: 30_000)
-        _ = told(&board, at: [30_000])
+        _ = sent(&board, at: [30_000])
         board.types("ann", in: "general", at: 39_000)
-        let later = told(&board, at: stride(from: 30_100, through: 60_000, by: 100))
+        let later = sent(&board, at: stride(from: 30_100, through: 60_000, by: 100))
         #expect(later == [35_000: ["ann"], 40_000: ["ann"], 45_000: ["ann"], 49_000: []])
     }
 
@@ -53,7 +53,7 @@ import Testing
         board.stopsTyping("u55", in: "general")
         expect(&board, at: [10_500], [10_500: (51...62).filter { $0 != 55 }.map { "u\($0)" }])
         expect(&board, at: [30_000], [30_000: []])
-        _ = told(&board, at: [31_000])
+        _ = sent(&board, at: [31_000])
         #expect(board.isEmpty)
     }
 
@@ -70,19 +70,19 @@ import Testing
         board.onlineChanged(of: nil, in: "general")
         board.reads(position, in: "general")
         board.shows(name, in: "general")
-        let untold = board.takeDue(at: 0, presence: presence)
-        #expect(untold.count == 4)
-        board.tellAgain(untold)
+        let unsent = board.takeDue(at: 0, presence: presence)
+        #expect(unsent.count == 4)
+        board.requeue(unsent)
         // One of them has stopped watching since.
         presence.watching = []
-        let told = board.takeDue(at: 10_000, presence: presence)
-        #expect(told.compactMap(\.watching).first?.stopped == ["ann", "cid"])
-        #expect(told.compactMap(\.presence).first?.online == ["bob"] && told.compactMap(\.presence).first?.isWhole == false)
-        #expect(told.compactMap(\.read).map(\.readers) == [[position]] && told.compactMap(\.users).map(\.users) == [[name]])
+        let sent = board.takeDue(at: 10_000, presence: presence)
+        #expect(sent.compactMap(\.watching).first?.stopped == ["ann", "cid"])
+        #expect(sent.compactMap(\.presence).first?.online == ["bob"] && sent.compactMap(\.presence).first?.isWhole == false)
+        #expect(sent.compactMap(\.read).map(\.readers) == [[position]] && sent.compactMap(\.users).map(\.users) == [[name]])
         #expect(board.takeDue(at: 20_000, presence: presence).isEmpty)
         // An incomplete signal stays incomplete.
-        board.tellAgain([Signal(kind: .readUpdated, channel: "general", read: ReadUpdate(readers: [position], isWhole: false))])
-        board.tellAgain([Signal(kind: .usersChanged, channel: "general", users: UsersChange(users: [name], isWhole: false))])
+        board.requeue([Signal(kind: .readUpdated, channel: "general", read: ReadUpdate(readers: [position], isWhole: false))])
+        board.requeue([Signal(kind: .usersChanged, channel: "general", users: UsersChange(users: [name], isWhole: false))])
         let rest = board.takeDue(at: 30_000, presence: presence)
         #expect(rest.compactMap(\.read).map(\.isWhole) == [false] && rest.compactMap(\.users).map(\.isWhole) == [false])
     }
@@ -190,32 +190,32 @@ import Testing
     func reading() {
         var board = SignalBoard()
         func position(_ user: UserID, _ seq: Seq) -> ReadPosition { ReadPosition(userId: user, readSeq: seq) }
-        func told(at time: Int64) -> ReadUpdate? { board.takeDue(at: time, presence: nobody).first?.read }
+        func sent(at time: Int64) -> ReadUpdate? { board.takeDue(at: time, presence: nobody).first?.read }
         board.reads(position("ann", 5), in: "general")
         board.reads(position("bob", 3), in: "general")
         // A node may receive them in another order.
         board.reads(position("ann", 4), in: "general")
-        var update = told(at: 0)
+        var update = sent(at: 0)
         #expect(update == ReadUpdate(readers: [position("ann", 5), position("bob", 3)], isWhole: true))
         board.reads(position("ann", 6), in: "general")
-        update = told(at: 400)
+        update = sent(at: 400)
         #expect(update == nil)
-        update = told(at: 500)
+        update = sent(at: 500)
         #expect(update == ReadUpdate(readers: [position("ann", 6)], isWhole: true))
         for number in 1...1000 { board.reads(position(UserID("u\(number)"), 7), in: "general") }
         // The others follow with the next ones.
         for turn in 0..<20 {
             board.reads(position("u1000", Seq(8 + turn)), in: "general")
-            update = told(at: 1000 + Int64(turn) * 500)
+            update = sent(at: 1000 + Int64(turn) * 500)
             let last = turn == 19 ? 27 : 7
             let expected = (turn * 50 + 1...turn * 50 + 50).map { position("u\($0)", $0 == 1000 ? Seq(last) : 7) }
             #expect(update == ReadUpdate(readers: expected, isWhole: true))
         }
-        update = told(at: 11_000)
+        update = sent(at: 11_000)
         #expect(update == nil && board.isEmpty)
         // Beyond a thousand, clients have to ask.
         for number in 1...1001 { board.reads(position(UserID("u\(number)"), 9), in: "general") }
-        #expect(told(at: 12_000)?.isWhole == false && told(at: 12_500)?.isWhole == true)
+        #expect(sent(at: 12_000)?.isWhole == false && sent(at: 12_500)?.isWhole == true)
     }
 
     @Test(

@@ -25,7 +25,7 @@ final class SimulatedServer {
     }
 
     /// What the engine reports, from any thread, until the next delivery.
-    private final class Told<Value: Sendable>: Sendable {
+    private final class Reports<Value: Sendable>: Sendable {
         private let values = Mutex<[Value]>([])
 
         func add(_ value: Value) { values.withLock { $0.append(value) } }
@@ -46,9 +46,9 @@ final class SimulatedServer {
         let interest = StreamInterest()
         let presence = PresenceBoard()
         /// Connections whose welcome was refused.
-        let refused = Told<(connection: ConnectionID, error: RoostError)>()
+        let refused = Reports<(connection: ConnectionID, error: RoostError)>()
         /// Read positions that weren't stored.
-        let unstored = Told<(connection: ConnectionID, channel: ChannelID, seq: Seq, session: Int64?, refusal: RoostError)>()
+        let unstored = Reports<(connection: ConnectionID, channel: ChannelID, seq: Seq, session: Int64?, refusal: RoostError)>()
         var waiting: [Job] = []
         var isWriting = false
         /// Connections whose callers are shut out, to be closed once the turn's output is written.

@@ -83,7 +83,7 @@ final class Simulation {
                 eventKinds.insert(event.kind)
                 checker.committed(event)
                 if let device = caller.device { checker.acted(device, of: caller.user, event.kind) }
-            case .read(let position, let channel): checker.told(position, in: channel)
+            case .read(let position, let channel): checker.sentReceipt(position, in: channel)
             case .accessChanged(let changes):
                 for case .signedOut(let user, let device, let last) in changes { checker.signedOut(device, of: user, upTo: last) }
             default: break

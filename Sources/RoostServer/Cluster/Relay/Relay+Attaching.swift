@@ -191,14 +191,14 @@ extension Relay {
 
     /// Ends a channel with its last event.
     mutating func destroy(_ channel: ChannelID, with item: StreamItem) {
-        tellUnattached(item, in: channel)
+        notifyUnattached(item, in: channel)
         cancel(in: channel) { _ in true }
         emit(.change(.destroyed(channel)))
     }
 
     /// Sends receivers that aren't attached yet the event that ends their channel, and ends their watches. Those that were catching up may
     /// miss earlier events of the channel, which is gone. A connection that isn't welcomed yet reads of it after its welcome.
-    private mutating func tellUnattached(_ item: StreamItem, in channel: ChannelID) {
+    private mutating func notifyUnattached(_ item: StreamItem, in channel: ChannelID) {
         guard let feed = feeds[item.stream] else { return }
         var waiting = feed.catchUps.values.map(\.attachment) + feed.parked
         waiting += feed.behind.values.joined()
