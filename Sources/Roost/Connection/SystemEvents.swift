@@ -117,12 +117,12 @@ actor SystemEvents {
     private func ask(_ question: Question, _ notices: AsyncStream<Notice>.Continuation, _ hold: Hold) async {
         guard await question() == true else { return }
         let notice = Notice(event: .alreadyInBackground, release: hold())
-        let isTold = isKnown.withLockedValue { isKnown in
+        let isDelivered = isKnown.withLockedValue { isKnown in
             // After the token is released, nothing consumes it.
             guard !isKnown, case .enqueued = notices.yield(notice) else { return false }
             return true
         }
-        if !isTold { notice.release() }
+        if !isDelivered { notice.release() }
     }
 
     private func begin(_ notices: AsyncStream<Notice>.Continuation, _ hold: @escaping Hold) {

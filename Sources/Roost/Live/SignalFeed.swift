@@ -36,7 +36,7 @@ final class SignalFeed: Sendable {
     private struct Follower: Sendable {
         let channel: ChannelID
         let kind: Signal.Kind
-        let tell: @Sendable (Notice) -> Void
+        let deliver: @Sendable (Notice) -> Void
         let end: @Sendable () -> Void
 
         func follows(_ news: News) -> Bool {
@@ -77,11 +77,11 @@ final class SignalFeed: Sendable {
     ) -> ObservationToken {
         let (wakes, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         let queue = NoticeQueue()
-        let tell: @Sendable (Notice) -> Void = { notice in
+        let deliver: @Sendable (Notice) -> Void = { notice in
             queue.add(notice)
             wake.yield()
         }
-        let number = add(Follower(channel: channel, kind: kind, tell: tell, end: { wake.finish() }))
+        let number = add(Follower(channel: channel, kind: kind, deliver: deliver, end: { wake.finish() }))
         // Cancelling a task holds its lock, which news needs in order to wake it: waiting for this lock here would deadlock.
         wake.onTermination = { [weak self] _ in
             Task { self?.forget(number) }
@@ -98,11 +98,11 @@ final class SignalFeed: Sendable {
     func ownSignals(of channel: ChannelID) -> AsyncStream<ChannelSignal> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: ChannelSignal.self, bufferingPolicy: .bufferingNewest(Self.unreadMax))
-        let tell: @Sendable (Notice) -> Void = { notice in
+        let deliver: @Sendable (Notice) -> Void = { notice in
             guard case .signal(let signal) = notice.news, let custom = signal.custom, let sender = signal.sender else { return }
             continuation.yield(ChannelSignal(sender: sender, type: custom.type, metadata: custom.metadata))
         }
-        let number = add(Follower(channel: channel, kind: .custom, tell: tell, end: { continuation.finish() }))
+        let number = add(Follower(channel: channel, kind: .custom, deliver: deliver, end: { continuation.finish() }))
         continuation.onTermination = { [weak self] _ in
             Task { self?.forget(number) }
         }
@@ -138,7 +138,7 @@ final class SignalFeed: Sendable {
         }
         guard !followers.isEmpty else { return }
         let notice = Notice(news: news, time: time ?? now())
-        for follower in followers { follower.tell(notice) }
+        for follower in followers { follower.deliver(notice) }
     }
 
     /// Whether signals of a channel are being received.

@@ -60,8 +60,8 @@ public final class InvitationList {
                 guard let self, hasMissedChange || concerns(change) else { return }
                 hasMissedChange = true
                 // Reading the store doesn't answer the question that the server is asked again after a while.
-                let told = change.channelRows
-                if case .done = await follower.work(isQuestion: false, { [weak self] in try await self?.reload(told: told) }) {
+                let rows = change.channelRows
+                if case .done = await follower.work(isQuestion: false, { [weak self] in try await self?.reload(rows: rows) }) {
                     hasMissedChange = false
                 }
             })
@@ -101,14 +101,14 @@ public final class InvitationList {
     /// Removes the answered invitation from the list.
     private func showNow() async { await follower.work(isQuestion: false) { [weak self] in try await self?.reload() } }
 
-    /// - Parameter told: The channels whose rows arrived with the change that caused this.
-    private func reload(told: Set<ChannelID> = []) async throws {
+    /// - Parameter rows: The channels whose rows arrived with the change that caused this.
+    private func reload(rows: Set<ChannelID> = []) async throws {
         let items = try await chat.driver.files().store.read { database in
             try database.waitingInvitations()
         }
         let (before, isChanged) = (self.items, !follower.hasAnswer || items != self.items)
         if isChanged { self.items = items }
-        asked.formUnion(items.lazy.filter { told.contains($0.invitation.channelId) }.map(\.id))
+        asked.formUnion(items.lazy.filter { rows.contains($0.invitation.channelId) }.map(\.id))
         follower.shows(items.lazy.map(\.inviter))
         follower.answered()
         if isChanged { observers.notify(items, after: before) }

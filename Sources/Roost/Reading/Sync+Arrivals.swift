@@ -14,20 +14,20 @@ extension Sync {
     }
 
     /// Keeps what couldn't be reported for later. A seq beyond the stream's position belongs to another history, before a backup was restored.
-    mutating func noteUntold(_ untold: [ChannelID: Seq]) {
-        note(untold.filter { channel, seq in saved.channels[channel].map { seq <= $0.cursor } ?? false })
+    mutating func noteUnreported(_ unreported: [ChannelID: Seq]) {
+        note(unreported.filter { channel, seq in saved.channels[channel].map { seq <= $0.cursor } ?? false })
     }
 
     mutating func note(_ newest: [ChannelID: Seq]) {
         arrivals.merge(newest) { max($0, $1) }
-        guard !isTellingArrivals, !arrivals.isEmpty else { return }
-        isTellingArrivals = true
+        guard !isReportingArrivals, !arrivals.isEmpty else { return }
+        isReportingArrivals = true
         emit(.startTimer(.arrivals, settings.arrivalPause))
     }
 
     /// By now they are stored. Without a connection they are reported on the next one.
-    mutating func tellArrivals() {
-        isTellingArrivals = false
+    mutating func reportArrivals() {
+        isReportingArrivals = false
         guard phase == .online, !arrivals.isEmpty else { return }
         emit(.arrived(arrivals))
         arrivals = [:]

@@ -31,13 +31,13 @@ struct ArrivalRules {
 
 extension SyncDriver {
     /// Reports to the server which messages have arrived and aren't read. What can't be reported now is reported later.
-    func tell(_ arrivals: [ChannelID: Seq]) async {
+    func report(_ arrivals: [ChannelID: Seq]) async {
         guard let store = try? await files().store else { return }
         let rules = arrivalRules
         let candidates = try? await store.read { database in
             try database.types(of: arrivals.keys).filter { rules.mayWant($0.type, hasPolicy: $0.hasPolicy) }
         }
-        var untold: [ChannelID: Seq] = [:]
+        var unreported: [ChannelID: Seq] = [:]
         for (id, type, hasPolicy) in candidates ?? [] {
             // The first refusal applies to all channels of a type, thousands after a first connection: their rows aren't even read.
             guard arrivalRules.mayWant(type, hasPolicy: hasPolicy),
@@ -48,14 +48,14 @@ extension SyncDriver {
             do {
                 _ = try await call(MarkDelivered(channel: id, seq: seq))
             } catch let error as RoostError where error.isRetryable {
-                untold[id] = seq
+                unreported[id] = seq
             } catch let error as RoostError where error.code == .featureDisabled {
                 arrivalRules.refused(view.channel, by: error.rule)
             } catch {
                 // For instance because the membership has ended: there is nothing more to report.
             }
         }
-        if !untold.isEmpty { submit(.untold(untold)) }
+        if !unreported.isEmpty { submit(.unreported(unreported)) }
     }
 }
 

@@ -3,7 +3,9 @@ import RoostAPI
 
 /// Adding operations to the outbox: those that the server can't have yet are changed, and where only the last one counts, only the last one is kept.
 extension Sync {
-    mutating func enqueue(_ operation: OutboxOperation, id: Int64, at time: Timestamp, told: Seq = 0, for token: CallToken) {
+    mutating func enqueue(
+        _ operation: OutboxOperation, id: Int64, at time: Timestamp, serverReadSeq: Seq = 0, for token: CallToken
+    ) {
         lastNumber = lastNumber.addingWithSaturation(1)
         let item = OutboxItem(id: id, number: lastNumber, operation: operation, createdAt: time, server: server, epoch: saved.epoch)
         if operation.isConcealing, let channel = operation.channel, ownPosition(in: channel) == nil {
@@ -16,7 +18,7 @@ extension Sync {
         case .undelete(let undelete): enqueue(item, undelete, for: token)
         case .deleteMany, .deleteForMe, .purge: enqueue(item, deleting: operation.changed, for: token)
         case .metaArrays: keep(item, for: token)
-        case .read(let read): enqueue(item, read, told: told, for: token)
+        case .read(let read): enqueue(item, read, serverReadSeq: serverReadSeq, for: token)
         case .unread(let unread):
             // A user who wants to see it unread has stopped reading.
             endReading(unread.channel)
@@ -183,7 +185,7 @@ extension Sync {
         }
     }
 
-    private mutating func enqueue(_ item: OutboxItem, _ read: MarkRead, told: Seq, for token: CallToken) {
+    private mutating func enqueue(_ item: OutboxItem, _ read: MarkRead, serverReadSeq: Seq, for token: CallToken) {
         var (item, read) = (item, read)
         // Without a seq, it means everything that this device has: a message that arrives later wasn't seen.
         guard let seq = read.seq ?? ownPosition(in: read.channel)?.cursor else { return markUnfollowed(read, for: token) }
@@ -194,7 +196,7 @@ extension Sync {
         let unmarked =
             pending(in: read.channel) { if case .unread = $0.operation { true } else { false } }.map(\.number).max() ?? -1
         // What the server has reported as read isn't marked again: another device may have marked it as unread since, which this one may not have learned yet.
-        guard unmarked >= 0 || seq > told else {
+        guard unmarked >= 0 || seq > serverReadSeq else {
             showOverlay(of: read.channel)
             return reply(token)
         }

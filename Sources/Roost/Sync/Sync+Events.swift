@@ -15,7 +15,7 @@ extension Sync {
     }
 
     /// Reports what was missed, once nothing is missing any longer.
-    mutating func tellMissed() {
+    mutating func reportMissed() {
         guard let missed else { return }
         self.missed = nil
         emit(.event(.missed(after: missed), nil))

@@ -20,11 +20,11 @@ extension Sync {
         reading[channel] = reading[channel] ?? 0
         showOverlay(of: channel)
         guard isAuthenticated else { return emit(.reply(token, .success([]))) }
-        tellStart(of: channel, for: token)
+        reportStart(of: channel, for: token)
     }
 
     /// Reports to the server that a channel is read, or delays that until what precedes it is sent.
-    mutating func tellStart(of channel: ChannelID, for token: CallToken? = nil) {
+    mutating func reportStart(of channel: ChannelID, for token: CallToken? = nil) {
         guard isUnreadFirst(channel) else { return send(StartReading(channel: channel), for: .startReading(channel, token)) }
         var retry = readingRetries[channel] ?? ReadingRetry()
         retry.isBehindOutbox = true
@@ -36,7 +36,7 @@ extension Sync {
     mutating func reportDelayedStart(of channel: ChannelID) {
         guard isAuthenticated, readingRetries[channel]?.isBehindOutbox == true, !isUnreadFirst(channel) else { return }
         readingRetries[channel]?.isBehindOutbox = false
-        tellStart(of: channel)
+        reportStart(of: channel)
     }
 
     /// Whether the user marked messages of a channel as unread before they started to read it, and the server doesn't know yet. A mark that is
@@ -47,14 +47,14 @@ extension Sync {
     }
 
     /// Marks what this device has of the channel as read, as if by the user: without a connection the server doesn't know what was read.
-    mutating func stopReading(_ channel: ChannelID, id: Int64, at time: Timestamp, told: Seq, for token: CallToken) {
-        let told = max(told, reading[channel] ?? 0)
+    mutating func stopReading(_ channel: ChannelID, id: Int64, at time: Timestamp, serverReadSeq: Seq, for token: CallToken) {
+        let serverReadSeq = max(serverReadSeq, reading[channel] ?? 0)
         guard endReading(channel) else { return emit(.reply(token, .success([]))) }
         guard ownPosition(in: channel) != nil else {
             showOverlay(of: channel)
             return emit(.reply(token, .success([])))
         }
-        enqueue(.read(MarkRead(channel: channel)), id: id, at: time, told: told, for: token)
+        enqueue(.read(MarkRead(channel: channel)), id: id, at: time, serverReadSeq: serverReadSeq, for: token)
     }
 
     /// Ends the reading of a channel. The server is notified whatever ends it: otherwise it would continue to mark what arrives here.
@@ -132,10 +132,10 @@ extension Sync {
     }
 
     /// Reports to the server again whether a channel is read.
-    mutating func tellReading(of channel: ChannelID) {
+    mutating func reportReading(of channel: ChannelID) {
         guard isAuthenticated, readingRetries[channel] != nil else { return }
         if reading[channel] != nil {
-            tellStart(of: channel)
+            reportStart(of: channel)
         } else {
             send(StopReading(channel: channel), for: .stopReading(channel))
         }

@@ -77,7 +77,7 @@ extension Sync {
             news.map { emit($0) }
         }
         if rows.capabilities != nil || rows.ownCapabilities != nil { askForPermissions() }
-        if phase == .online { tellMissed() }
+        if phase == .online { reportMissed() }
     }
 
     private func cursor(of stream: StreamID) -> Seq? {
@@ -217,7 +217,7 @@ extension Sync {
             saved.role = role
             emit(.store([.appRole(role)]))
         }
-        tellMissed()
+        reportMissed()
         let events = held
         held = []
         for event in events {

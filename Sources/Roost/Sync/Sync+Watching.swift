@@ -8,7 +8,7 @@ extension Sync {
         guard mustRenewWatches else { return }
         mustRenewWatches = false
         for channel in watched.sorted() { renewWatch(of: channel) }
-        for channel in reading.keys.sorted() { tellStart(of: channel) }
+        for channel in reading.keys.sorted() { reportStart(of: channel) }
     }
 
     mutating func watchRenewed(_ channel: ChannelID, _ bytes: [UInt8]) {

@@ -171,7 +171,7 @@ struct Sync: Sendable {
     // What has arrived.
     /// The newest messages that have arrived since the last report, by channel.
     var arrivals: [ChannelID: Seq] = [:]
-    var isTellingArrivals = false
+    var isReportingArrivals = false
 
     // Outbox.
     var queues: [ChannelID?: OutboxQueue] = [:]
@@ -237,12 +237,12 @@ struct Sync: Sendable {
         case .show(let users): show(users)
         case .hold(let token, let channel, let holder): hold(channel, by: holder, for: token)
         case .release(let holder): release(holder)
-        case .untold(let arrivals): noteUntold(arrivals)
-        case .enqueue(let token, let operation, let id, let time, let told):
-            enqueue(operation, id: id, at: time, told: told, for: token)
+        case .unreported(let arrivals): noteUnreported(arrivals)
+        case .enqueue(let token, let operation, let id, let time, let serverReadSeq):
+            enqueue(operation, id: id, at: time, serverReadSeq: serverReadSeq, for: token)
         case .startReading(let token, let channel): startReading(channel, for: token)
-        case .stopReading(let token, let channel, let id, let time, let told):
-            stopReading(channel, id: id, at: time, told: told, for: token)
+        case .stopReading(let token, let channel, let id, let time, let serverReadSeq):
+            stopReading(channel, id: id, at: time, serverReadSeq: serverReadSeq, for: token)
         case .kept(let token, let id, let channel, let isGone, let underWay):
             kept(id, of: channel, isGone: isGone, underWay, for: token)
         case .noted(let id, let channel, let row, let isTaken): noted(id, of: channel, as: row, isTaken: isTaken)
@@ -281,8 +281,8 @@ struct Sync: Sendable {
         case .draft(let channel): releaseDraft(in: channel)
         case .users: askForUsers()
         case .userPause: userPauseEnded()
-        case .arrivals: tellArrivals()
-        case .reading(let channel): tellReading(of: channel)
+        case .arrivals: reportArrivals()
+        case .reading(let channel): reportReading(of: channel)
         case .watch(let channel): watchAgain(channel)
         }
     }

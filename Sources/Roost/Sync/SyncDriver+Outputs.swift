@@ -15,7 +15,7 @@ extension SyncDriver {
         for case .leave(let channel) in writes { signals.send(.stoppedWatching(channel)) }
         var batch = OutboxBatch()
         var kept: [Sync.Input] = []
-        var untold: [Sync.Input] = []
+        var unreported: [Sync.Input] = []
         for output in outputs {
             switch output {
             // A message whose row couldn't be stored stays in the outbox: it is sent again, and the server recognises it by its client id. Removals
@@ -23,7 +23,7 @@ extension SyncDriver {
             case .outbox(.done) where !isStored, .outbox(.arrived) where !isStored: continue
             // The app isn't notified of it either: it arrives again among the missed events, with those that were missed before and are stored.
             case .event(let event, _) where !isStored:
-                if case .missed(let after) = event { untold.append(.missedAgain(after)) }
+                if case .missed(let after) = event { unreported.append(.missedAgain(after)) }
                 continue
             case .outbox(let write):
                 batch.writes.append(write)
@@ -56,7 +56,7 @@ extension SyncDriver {
         // Before inputs that arrived meanwhile: those aren't in the file yet, and an earlier state of the file would undo them.
         inputs.insert(contentsOf: kept, at: 0)
         if let storeFailure, let files = try? await files() { await storeFailed(files.store, "\(storeFailure)") }
-        inputs.insert(contentsOf: untold, at: 0)
+        inputs.insert(contentsOf: unreported, at: 0)
     }
 
     /// Returns the writes of outputs with what other chats of the same files have requested (``Sync/showingOthers(_:_:without:)``).
@@ -98,7 +98,7 @@ extension SyncDriver {
         case .send(let bytes): outgoing?.yield(.message(bytes))
         case .ping: outgoing?.yield(.ping)
         case .close: close()
-        case .store(let writes): tellLeavers(of: writes)
+        case .store(let writes): reportLeavers(of: writes)
         case .sendBeforeStoring: break
         case .outbox, .kept, .noted: break
         case .reply(let token, let result):
@@ -109,11 +109,11 @@ extension SyncDriver {
             let message = try? await files().store.read { try $0.message(edit.message, in: edit.channel) }
             if let message { droppedMentions.note(message.answered(edit)) }
         case .status(let status): set(status)
-        case .event(let event, let position): await tell(event, at: position)
+        case .event(let event, let position): await report(event, at: position)
         case .signal(let signal): signals.send(.signal(signal))
         case .watching(let channel): signals.send(.watching(channel))
         case .unwatched(let channel): signals.send(.unwatched(channel))
-        case .arrived(let arrivals): Task { await tell(arrivals) }
+        case .arrived(let arrivals): Task { await report(arrivals) }
         case .startTimer(let timer, let delay): startTimer(timer, delay)
         case .cancelTimer(let timer): timers.cancel(timer)
         case .log(let level, let message): environment.logger.log(level: level, "\(message)")
@@ -121,14 +121,14 @@ extension SyncDriver {
     }
 
     /// Reports members who have left: the server reports only a little later that they have stopped typing.
-    private func tellLeavers(of writes: [StoreWrite]) {
+    private func reportLeavers(of writes: [StoreWrite]) {
         for case .rows(let rows, of: .channel(let channel)) in writes {
             if !rows.leavers.isEmpty { signals.send(.left(rows.leavers, channel)) }
         }
     }
 
     /// Sends the app a stored event.
-    private func tell(_ event: ChatEvent, at position: StreamPosition?) async {
+    private func report(_ event: ChatEvent, at position: StreamPosition?) async {
         guard case .happened(var news) = event else { return events.send(event, at: position) }
         if news.kind == .messageNew, let channel = news.channel, let actor = news.actor {
             // A system message about a user's action isn't something they have typed.

@@ -177,9 +177,9 @@ extension SyncDriver {
     private func stopReading(_ channel: ChannelID, _ turn: CallOrder.Turn) async throws {
         await turn.waitIgnoringCancellation()
         try await whileWriting {
-            let told = await serverReadSeq(of: channel)
+            let readSeq = await serverReadSeq(of: channel)
             _ = try await answer(turn, isKept: true) {
-                .stopReading($0, channel, id: .random(in: 1...Int64.max), at: self.environment.now(), told: told)
+                .stopReading($0, channel, id: .random(in: 1...Int64.max), at: self.environment.now(), serverReadSeq: readSeq)
             }
         }
     }
@@ -287,7 +287,7 @@ extension SyncDriver {
     private func keep(_ operation: OutboxOperation, _ turn: CallOrder.Turn) async throws {
         defer { turn.pass() }
         _ = try await prepare()
-        let told = await serverReadSeq(for: operation)
+        let readSeq = await serverReadSeq(for: operation)
         // The user may have logged out meanwhile.
         try await requireSession()
         let token = nextToken()
@@ -296,7 +296,7 @@ extension SyncDriver {
             _ = try await withTaskCancellationHandler {
                 try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<CallAnswer, any Error>) in
                     let id = Int64.random(in: 1...Int64.max)
-                    ask(.enqueue(token, operation, id: id, at: environment.now(), told: told), for: token, continuation)
+                    ask(.enqueue(token, operation, id: id, at: environment.now(), serverReadSeq: readSeq), for: token, continuation)
                     turn.pass()
                     if operation.isConcealing, Task.isCancelled { giveUpAsking(token) }
                 }

@@ -42,7 +42,7 @@ struct TimerSchedule {
     }
 
     /// Returns whether the machine is to be notified that a timer has ended, once: not if it has started or cancelled it since.
-    mutating func tell(_ timer: Sync.Timer) -> Bool { ended.remove(timer) != nil }
+    mutating func takeEnded(_ timer: Sync.Timer) -> Bool { ended.remove(timer) != nil }
 }
 
 extension SyncDriver {

@@ -258,13 +258,13 @@ actor SyncDriver {
 
     private func readLeftovers() async throws {
         // An earlier report of the file, still to be handled, may leave an operation to the chat that is gone.
-        let isTold = inputs.contains { input in
+        let hasReport = inputs.contains { input in
             switch input {
             case .kept, .noted: true
             default: false
             }
         }
-        guard mayHaveOrphanedOperations, !isTold else { return }
+        guard mayHaveOrphanedOperations, !hasReport else { return }
         mayHaveOrphanedOperations = false
         guard !hasEnded else { return }
         do {
@@ -358,7 +358,7 @@ actor SyncDriver {
             if machine?.loads.isEmpty == false { outputs += machine?.handle(.showing(shownMessages.places)) ?? [] }
             for input in batch {
                 // A timer that was restarted or cancelled since it ended is ignored.
-                if case .timer(let timer) = input, !timers.tell(timer) { continue }
+                if case .timer(let timer) = input, !timers.takeEnded(timer) { continue }
                 let next = machine?.handle(input) ?? []
                 for output in next { timers.note(output) }
                 outputs += next

@@ -191,13 +191,13 @@ extension Sync {
         case hold(CallToken, ChannelID, by: Int64)
         case release(Int64)
         /// Arrivals couldn't be reported.
-        case untold([ChannelID: Seq])
-        /// An operation to keep until it is carried out, with a random id and this device's time. If it marks the channel as read, `told` is how far
-        /// the server has reported that the channel is read.
-        case enqueue(CallToken, OutboxOperation, id: Int64, at: Timestamp, told: Seq = 0)
+        case unreported([ChannelID: Seq])
+        /// An operation to keep until it is carried out, with a random id and this device's time. If it marks the channel as read, `serverReadSeq` is
+        /// how far the server has reported that the channel is read.
+        case enqueue(CallToken, OutboxOperation, id: Int64, at: Timestamp, serverReadSeq: Seq = 0)
         case startReading(CallToken, ChannelID)
         /// With the values for the read mark that is enqueued.
-        case stopReading(CallToken, ChannelID, id: Int64, at: Timestamp, told: Seq = 0)
+        case stopReading(CallToken, ChannelID, id: Int64, at: Timestamp, serverReadSeq: Seq = 0)
         /// What the machine had written for the operation of ``Output/kept(_:_:of:)`` is in the file, unless that was a change of an operation or of
         /// a message that is gone: another chat of the same files has sent or discarded it. Carries, in order, the operations to change or remove
         /// that another chat is sending: they stay.

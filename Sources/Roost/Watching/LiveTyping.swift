@@ -117,7 +117,7 @@ final class TypingReporter {
     private var lastSentAt: Timestamp?
     private var pause: ObservationToken?
     /// Set while the others are notified that the user is typing. Its release reports the end, also when this object is released.
-    private var told: ObservationToken?
+    private var reportedTyping: ObservationToken?
 
     /// The minimum time between two calls, in milliseconds.
     private static let interval: Int64 = 1000
@@ -137,13 +137,13 @@ final class TypingReporter {
         lastSentAt = now
         Task { _ = try? await driver.call(StartTyping(channel: id)) }
         // On the main actor like the start: the calls keep their order.
-        if told == nil {
-            told = ObservationToken { Task { @MainActor in _ = try? await driver.call(StopTyping(channel: id)) } }
+        if reportedTyping == nil {
+            reportedTyping = ObservationToken { Task { @MainActor in _ = try? await driver.call(StopTyping(channel: id)) } }
         }
     }
 
     /// Does nothing if no typing was reported.
     func stops() {
-        (pause, lastSentAt, told) = (nil, nil, nil)
+        (pause, lastSentAt, reportedTyping) = (nil, nil, nil)
     }
 }

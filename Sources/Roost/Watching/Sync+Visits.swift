@@ -54,15 +54,15 @@ extension Sync {
             }
             last = max(last, known.cursor)
             miss(id, after: known.cursor)
-        } else if let told = forgottenVisits[id], told < seq {
-            miss(id, after: told)
+        } else if let forgotten = forgottenVisits[id], forgotten < seq {
+            miss(id, after: forgotten)
         }
         forgottenVisits[id] = nil
         visits[id] = Visit(connection: connection, start: seq)
         let begun = begunWrites(of: channel, newest, isWhole: isWhole)
         let rows: [StoreWrite] = newest.isEmptyOfFeatures ? [] : [.rows(newest, of: .channel(id))]
         store(begun + rows, bringing: [newest])
-        if phase == .online { tellMissed() }
+        if phase == .online { reportMissed() }
         guard last <= seq else { return renewVisit(of: id) }
         visitsToRestart.remove(id)
         droppedSeqs[id] = nil
@@ -166,9 +166,9 @@ extension Sync {
         }
         // It may contain a message that this version can't read. An answer without messages is readable, and lists fetch them page by page.
         log(.notice, "The answer to the watch of \(channel) couldn't be read.")
-        let told = saved.channels[channel]?.cursor ?? forgottenVisits[channel]
+        let position = saved.channels[channel]?.cursor ?? forgottenVisits[channel]
         endVisit(of: channel)
-        if let told { rememberVisit(of: channel, from: told) }
+        if let position { rememberVisit(of: channel, from: position) }
         renewWatch(of: channel, hasMessages: false)
     }
 

@@ -100,8 +100,8 @@ struct LiveChannelTests {
         let chat = try await server.connectedInGeneral()
         let live = chat.channel("general")
         try await live.loaded()
-        var told: [Channel?] = []
-        let token = live.observe { told.append($0?.channel) }
+        var reported: [Channel?] = []
+        let token = live.observe { reported.append($0?.channel) }
         let before = live.channel
         var after = channel(counters(4, messages: 0))
         after.attributes.displayName = "Rome"
@@ -113,7 +113,7 @@ struct LiveChannelTests {
             Event(kind: .channelUpdated, stream: .channel("general"), seq: 4, actor: "bob", rows: Rows(channel: after)))
         try await until { live.channel == after }
         await letOthersRun()
-        #expect(told == [before, after])
+        #expect(reported == [before, after])
         token.invalidate()
         await chat.disconnect()
     }

@@ -177,46 +177,46 @@ struct ConnectionStatusTests {
             transport: Gated(server: server, gate: gate), clock: ManualClock())
         let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
         try await chat.connect()
-        var told: [String] = []
+        var reported: [String] = []
         let token = chat.connection.observe { status in
             switch status {
-            case .waiting(_, let reason): told.append("waiting: \(reason)")
-            default: told.append("\(status)")
+            case .waiting(_, let reason): reported.append("waiting: \(reason)")
+            default: reported.append("\(status)")
             }
         }
-        #expect(told == ["online"])
+        #expect(reported == ["online"])
         await #expect(throws: RoostError.self) { try await chat.call(GetUser(user: "ann")) }
-        try await until { told.count == 2 }
-        #expect(told.last == "waiting: the server closed the connection: 1006 lost")
+        try await until { reported.count == 2 }
+        #expect(reported.last == "waiting: the server closed the connection: 1006 lost")
         #expect(!chat.connection.isOnline)
         chat.nudge()
-        try await until { told.count == 3 }
+        try await until { reported.count == 3 }
         open.finish()
-        try await until { told.count == 4 }
-        #expect(Array(told.suffix(2)) == ["connecting", "online"])
+        try await until { reported.count == 4 }
+        #expect(Array(reported.suffix(2)) == ["connecting", "online"])
         #expect(chat.connection.isOnline)
         token.invalidate()
         await chat.disconnect()
-        #expect(told.count == 4)
+        #expect(reported.count == 4)
     }
 
     @Test("SB-65 R39 connections that are remade while the app is busy are reported to its observers and to readers of its updates")
     func reconnectedMeanwhile() async throws {
         let chat = try await ScriptedServer { _ in .nothing }.connected()
         let connection = chat.connection
-        var told: [ConnectionStatus] = []
-        let token = connection.observe { told.append($0) }
+        var reported: [ConnectionStatus] = []
+        let token = connection.observe { reported.append($0) }
         var updates = connection.updates.makeAsyncIterator()
         // All of it happens before the main actor has time for it.
         for status in [.connecting, .online, .connecting, .online] as [ConnectionStatus] { chat.driver.statuses.send(status) }
-        try await until { told.count == 5 }
-        #expect(told == [.online, .connecting, .online, .connecting, .online])
-        for status in told { #expect(await updates.next() == status) }
+        try await until { reported.count == 5 }
+        #expect(reported == [.online, .connecting, .online, .connecting, .online])
+        for status in reported { #expect(await updates.next() == status) }
 
         // However long it is busy, it gets the last ones, and nothing piles up.
         for _ in 1...1000 { for status in [.connecting, .online] as [ConnectionStatus] { chat.driver.statuses.send(status) } }
-        try await until { told.count > 5 }
-        #expect(told.count == 5 + Broadcast<ConnectionStatus>.rememberedMax && told.last == .online)
+        try await until { reported.count > 5 }
+        #expect(reported.count == 5 + Broadcast<ConnectionStatus>.rememberedMax && reported.last == .online)
         token.invalidate()
         await chat.disconnect()
     }

@@ -11,10 +11,10 @@ struct MessageSocketTests {
     /// Runs a socket with these commands until it ends. Returns its events.
     private func events(_ socket: StandInSocket, _ commands: [TransportCommand]) async -> [TransportEvent] {
         let (stream, outgoing) = AsyncStream.makeStream(of: TransportCommand.self)
-        let told = Mutex<[TransportEvent]>([])
+        let received = Mutex<[TransportEvent]>([])
         for command in commands { outgoing.yield(command) }
-        await socket.run(stream) { event in told.withLock { $0.append(event) } }
-        return told.withLock { $0 }
+        await socket.run(stream) { event in received.withLock { $0.append(event) } }
+        return received.withLock { $0 }
     }
 
     @Test("If URLSession can't connect, its error says where to look")

@@ -74,7 +74,7 @@ actor ScriptedServer: Transport {
         for await command in outgoing {
             guard case .message(let bytes) = command else { continue }
             guard let call = try? JSONDecoder().decode(Call.self, from: Data(bytes)) else {
-                await tell(welcome)
+                await deliver(welcome)
                 continue
             }
             calls.append(call)
@@ -84,8 +84,8 @@ actor ScriptedServer: Transport {
                 outcome = held
             }
             switch outcome {
-            case .result(let result): await tell(Reply(reply: call.call, result: result))
-            case .error(let error): await tell(Refusal(reply: call.call, error: error))
+            case .result(let result): await deliver(Reply(reply: call.call, result: result))
+            case .error(let error): await deliver(Refusal(reply: call.call, error: error))
             case .nothing, .held: break
             case .lost: return .closed(code: 1006, reason: "lost")
             }
@@ -93,7 +93,7 @@ actor ScriptedServer: Transport {
         return .closed(code: nil, reason: "")
     }
 
-    private func tell(_ frame: some Encodable) async {
+    private func deliver(_ frame: some Encodable) async {
         if let bytes = try? JSONWriter.bytes(of: frame) { await receive?(.message(bytes)) }
     }
 

@@ -12,13 +12,13 @@ struct TransportConformanceTests {
     private struct Connection {
         let outgoing: AsyncStream<TransportCommand>.Continuation
         let task: Task<[TransportEvent], Never>
-        let told: Told
+        let received: Received
 
         /// All of its events, once it has ended.
         var events: [TransportEvent] { get async { await task.value } }
     }
 
-    private final class Told: Sendable {
+    private final class Received: Sendable {
         private let events = Mutex<[TransportEvent]>([])
         var all: [TransportEvent] { events.withLock { $0 } }
         func add(_ event: TransportEvent) { events.withLock { $0.append(event) } }
@@ -33,15 +33,15 @@ struct TransportConformanceTests {
     ) -> Connection {
         let (stream, outgoing) = AsyncStream.makeStream(of: TransportCommand.self)
         for command in commands { outgoing.yield(command) }
-        let told = Told()
+        let received = Received()
         let task = Task {
             await peer.run(stream) { event in
-                told.add(event)
+                received.add(event)
                 await receive(event)
             }
-            return told.all
+            return received.all
         }
-        return Connection(outgoing: outgoing, task: task, told: told)
+        return Connection(outgoing: outgoing, task: task, received: received)
     }
 
     private func message(_ text: String) -> TransportEvent { .message(Array(text.utf8)) }
@@ -62,7 +62,7 @@ struct TransportConformanceTests {
         let peer = try await transport.peer()
         let texts = (0..<200).map { "message \($0)" }
         let connection = connect(peer, texts.map(command))
-        try await until { connection.told.all.count == texts.count + 1 }
+        try await until { connection.received.all.count == texts.count + 1 }
         connection.outgoing.finish()
         #expect(await connection.events == [.opened] + texts.map(message) + [closedByClient])
         #expect(peer.log.texts == texts)
@@ -74,7 +74,7 @@ struct TransportConformanceTests {
         let peer = try await transport.peer()
         let text = WebSocketPeer.longText(1)
         let connection = connect(peer, [command(text)])
-        try await until { connection.told.all.count == 2 }
+        try await until { connection.received.all.count == 2 }
         connection.outgoing.finish()
         // Not shown on failure: the message would fill the log.
         let isAsExpected = await connection.events == [.opened, message(text), closedByClient] && peer.log.texts == [text]
@@ -88,7 +88,7 @@ struct TransportConformanceTests {
             let peer = try await transport.peer(behaviour)
             let connection = connect(peer, [.ping, command("hi")])
             // The answer to the ping may arrive at any time.
-            try await until { connection.told.all.count == 2 + signs }
+            try await until { connection.received.all.count == 2 + signs }
             connection.outgoing.finish()
             let events = await connection.events
             #expect(events.filter { $0 != .heard } == [.opened, message("hi"), closedByClient])
@@ -139,7 +139,7 @@ struct TransportConformanceTests {
         let peer = try await transport.peer(.ignoresPings)
         let connection = connect(peer, [.ping, command("last")])
         // Unread bytes when a socket is closed take written ones with them.
-        try await until { connection.told.all.count == 2 }
+        try await until { connection.received.all.count == 2 }
         connection.outgoing.finish()
         let events = await connection.events
         #expect(isWhole(events) && events.first == .opened && events.last == closedByClient)
@@ -155,16 +155,16 @@ struct TransportConformanceTests {
         let peers = [try await transport.peer(.silent), try await transport.peer(.silent), try await transport.peer()]
         let early = connect(peers[0])
         early.task.cancel()
-        #expect(await early.events.count == 1 && isWhole(early.told.all))
+        #expect(await early.events.count == 1 && isWhole(early.received.all))
 
         let opening = connect(peers[1])
         try await until { peers[1].log.isReached }
         opening.task.cancel()
-        #expect(await opening.events.count == 1 && isWhole(opening.told.all))
+        #expect(await opening.events.count == 1 && isWhole(opening.received.all))
         try await until { peers[1].log.isLeft }
 
         let open = connect(peers[2], [command("hi")])
-        try await until { open.told.all.count == 2 }
+        try await until { open.received.all.count == 2 }
         open.task.cancel()
         let events = await open.events
         #expect(isWhole(events) && events.prefix(2) == [.opened, message("hi")] && events.count == 3)
@@ -181,13 +181,13 @@ struct TransportConformanceTests {
         let connection = connect(peer, [command("flood")]) { event in
             if case .message = event { for await _ in busy {} }
         }
-        try await until { connection.told.all.count == 2 && peer.log.hasFlooded }
+        try await until { connection.received.all.count == 2 && peer.log.hasFlooded }
         await letOthersRun(20_000)
-        #expect(connection.told.all.count == 2)
+        #expect(connection.received.all.count == 2)
         // Some may be in the buffers of the sockets, and of the transport.
         #expect(peer.log.takenCount < WebSocketPeer.floodCount / 2)
         free.finish()
-        try await until { connection.told.all.count == WebSocketPeer.floodCount + 1 }
+        try await until { connection.received.all.count == WebSocketPeer.floodCount + 1 }
         connection.outgoing.finish()
         let events = await connection.events
         let isInOrder =

@@ -9,7 +9,7 @@ import Testing
 @Suite("Live: events", .timeLimit(.minutes(5)))
 struct EventTests {
     /// The events of the machine's outputs.
-    private func told(by client: inout Harness) -> [ChatEvent] {
+    private func reported(by client: inout Harness) -> [ChatEvent] {
         client.take().compactMap { if case .event(let event, _) = $0 { event } else { nil } }
     }
 
@@ -37,14 +37,14 @@ struct EventTests {
 
         try await client.receive(alone(new))
         try await client.receive(sent(message(5, "secret"), messages: 4).concealing(messagesUpTo: .max))
-        #expect(told(by: &client) == [])
+        #expect(reported(by: &client) == [])
         let changed = message(3, "two, edited", changedAt: 6)
         try await client.receive(edited(changed, messages: 4))
         try await client.receive(
             text: #"{"watching":false,"event":"message.sung","stream":"channel:general","seq":7,"actor":"bob","rows":{}}"#)
         try await client.receive(mine(2, .readingMarked, membership(readSeq: 3, readCount: 2, userSeq: 2)))
         #expect(
-            told(by: &client) == [
+            reported(by: &client) == [
                 happening(.messageUpdated, by: "bob", changed), happening(nil, by: "bob"),
                 happening(.readingMarked, by: Harness.user, otherDevice: true),
             ])
@@ -62,7 +62,7 @@ struct EventTests {
             text: #"{"watching":"yes","event":"message.sung","stream":"channel:general","seq":6,"actor":"bob","rows":{}}"#)
         try await client.receive(alone(last))
         #expect(
-            told(by: &client) == [
+            reported(by: &client) == [
                 happening(.messageNew, by: "bob", isWatched: true, new),
                 happening(.messageUpdated, by: "bob", isWatched: true, changed),
                 happening(nil, by: "bob"), happening(.messageNew, by: "bob", last),
@@ -81,7 +81,7 @@ struct EventTests {
         let other = message(5, "other", by: Harness.user)
         try await client.receive(alone(other))
         #expect(
-            told(by: &client) == [
+            reported(by: &client) == [
                 happening(.messageNew, by: Harness.user, otherDevice: false, mine),
                 happening(.messageNew, by: Harness.user, otherDevice: true, other),
             ])
@@ -93,7 +93,7 @@ struct EventTests {
         let second = message(5, "again", by: Harness.user, changedAt: 7)
         try await client.receive(edited(second, messages: 4))
         #expect(
-            told(by: &client) == [
+            reported(by: &client) == [
                 happening(.messageUpdated, by: Harness.user, otherDevice: nil, first),
                 happening(.messageUpdated, by: Harness.user, otherDevice: true, second),
             ])
@@ -106,7 +106,7 @@ struct EventTests {
         _ = client.take()
         func change(_ seq: Seq, by client: inout Harness) async throws -> Bool?? {
             try await client.receive(edited(message(3, "\(seq)", by: Harness.user, changedAt: seq), messages: 2))
-            return told(by: &client).last.map { if case .happened(let news) = $0 { news.isFromOtherDevice } else { nil } }
+            return reported(by: &client).last.map { if case .happened(let news) = $0 { news.isFromOtherDevice } else { nil } }
         }
         try await client.feed(.call(1, GetMe()))
         #expect(try await change(4, by: &client) == .some(true))
@@ -132,7 +132,7 @@ struct EventTests {
         try await client.receive(alone(message(4, "new")))
         #expect(try await isMarkedElsewhere(upTo: 4, &client) == .some(nil))
         try await client.receive(alone(message(5, "newer")))
-        try await client.feed(.stopReading(8, Harness.channel, id: 1, at: Timestamp(milliseconds: 0), told: 0))
+        try await client.feed(.stopReading(8, Harness.channel, id: 1, at: Timestamp(milliseconds: 0), serverReadSeq: 0))
         try await client.receive(alone(message(6, "before the server knows of the end")))
         try await client.answer("reading.stop", with: Done())
         #expect(try await isMarkedElsewhere(upTo: 5, &client) == .some(nil))
@@ -168,7 +168,7 @@ struct EventTests {
         try await client.feed(.startReading(7, Harness.channel))
         try await client.answer("reading.start", with: UnreadCount(channelId: Harness.channel, unreadCount: 0, readSeq: 3))
         try await client.receive(alone(message(4, "new")))
-        try await client.feed(.stopReading(8, Harness.channel, id: 1, at: Timestamp(milliseconds: 0), told: 0))
+        try await client.feed(.stopReading(8, Harness.channel, id: 1, at: Timestamp(milliseconds: 0), serverReadSeq: 0))
         try await client.refuse("reading.stop", with: RoostError(.overloaded, ""))
         try await client.answer("reading.mark", with: UnreadCount(channelId: Harness.channel, unreadCount: 0, readSeq: 4))
         try await client.receive(alone(message(5, "for a reader, as the server sees it")))
@@ -181,7 +181,7 @@ struct EventTests {
         try await client.connectWithChannel()
         try await client.feed(.startReading(7, Harness.channel))
         try await client.feed(.timer(.call(client.sync.lastCall)))
-        try await client.feed(.stopReading(8, Harness.channel, id: 1, at: Timestamp(milliseconds: 0), told: 0))
+        try await client.feed(.stopReading(8, Harness.channel, id: 1, at: Timestamp(milliseconds: 0), serverReadSeq: 0))
         try await client.answer("reading.stop", with: Done())
         try await client.answer("reading.mark", with: UnreadCount(channelId: Harness.channel, unreadCount: 0, readSeq: 3))
         try await client.receive(alone(message(4, "new")))
@@ -192,29 +192,30 @@ struct EventTests {
     private func isMarkedElsewhere(upTo seq: Seq, _ client: inout Harness) async throws -> Bool?? {
         let next = client.sync.saved.userCursor + 1
         try await client.receive(mine(next, .readingMarked, membership(readSeq: seq, readCount: Int(seq) - 1, userSeq: next)))
-        return told(by: &client).last.map { if case .happened(let news) = $0 { news.isFromOtherDevice } else { nil } }
+        return reported(by: &client).last.map { if case .happened(let news) = $0 { news.isFromOtherDevice } else { nil } }
     }
 
     @Test("missed changes aren't reported as current: they are one event, with the places where they began, before live ones")
     func missed() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
-        #expect(told(by: &client) == [.missed(after: [Harness.channel: 0])])
+        #expect(reported(by: &client) == [.missed(after: [Harness.channel: 0])])
         try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
         try await client.connect()
         // Some of these are part of the answer, and the last isn't.
         for seq: Seq in 4...6 { try await client.receive(alone(message(seq, "\(seq)"))) }
-        #expect(told(by: &client) == [])
+        #expect(reported(by: &client) == [])
         let caughtUp = changes(channel: 5, Rows(counters: counters(5, messages: 4), [message(4, "4"), message(5, "5")]))
         try await client.answer(
             "stream.resume", with: Resumption(user: changes(user: 1), channels: [caughtUp], hasMore: false))
-        #expect(told(by: &client) == [.missed(after: [Harness.channel: 3]), happening(.messageNew, by: "bob", message(6, "6"))])
+        #expect(
+            reported(by: &client) == [.missed(after: [Harness.channel: 3]), happening(.messageNew, by: "bob", message(6, "6"))])
 
         // Nothing was missed, so nothing is reported.
         try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
         try await client.connect()
         try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
-        #expect(told(by: &client) == [])
+        #expect(reported(by: &client) == [])
     }
 
     @Test(
@@ -227,12 +228,12 @@ struct EventTests {
         // As the driver does when it drops the event.
         try await client.feed(.missedAgain(["other": 7, Harness.channel: 2]))
         try await client.feed(.storeFailed(saved, nil, "disk full"))
-        #expect(told(by: &client) == [])
+        #expect(reported(by: &client) == [])
         try await client.feed(.timer(.reconnect))
         try await client.connect()
         let caughtUp = changes(channel: 5, Rows(counters: counters(5, messages: 4), [message(4, "4"), message(5, "5")]))
         try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [caughtUp], hasMore: false))
-        #expect(told(by: &client) == [.missed(after: ["other": 7, Harness.channel: 2])])
+        #expect(reported(by: &client) == [.missed(after: ["other": 7, Harness.channel: 2])])
     }
 
     @Test("lost events, and several changes in one event, are missed too; over several pages from the first on")
@@ -245,16 +246,16 @@ struct EventTests {
             changes(channel: seq, Rows(counters: counters(8, messages: 7), [message(seq, "\(seq)")]), hasMore: seq < 8)
         }
         for seq: Seq in 4...8 {
-            #expect(told(by: &client) == [])
+            #expect(reported(by: &client) == [])
             try await client.answer(
                 "stream.resume", with: Resumption(user: changes(user: 1), channels: [page(to: seq)], hasMore: seq < 8))
         }
-        #expect(told(by: &client) == [.missed(after: [Harness.channel: 3])])
+        #expect(reported(by: &client) == [.missed(after: [Harness.channel: 3])])
         let several = Event(
             kind: .changes, stream: .channel(Harness.channel), seq: 10, after: 8, actor: nil,
             rows: Rows(counters: counters(10, messages: 9), [message(9, "9"), message(10, "10")]))
         try await client.receive(several)
-        #expect(told(by: &client) == [.missed(after: [Harness.channel: 8])])
+        #expect(reported(by: &client) == [.missed(after: [Harness.channel: 8])])
     }
 
     @Test("a slow reader gets a bounded number of events, and then one event about the missed ones; for each sequence")

@@ -42,11 +42,11 @@ struct LivePhaseTests {
     @Test("SB-02 Typing users are loaded once the store was read, without a connection, and observers aren't called before")
     func typingUsers() async throws {
         let typing = chat().channel("general").typing()
-        var told: [[UserSummary]] = []
-        let token = typing.observe { told.append($0) }
-        #expect(typing.phase == .loading && told.isEmpty)
+        var reported: [[UserSummary]] = []
+        let token = typing.observe { reported.append($0) }
+        #expect(typing.phase == .loading && reported.isEmpty)
         try await typing.loaded()
-        #expect(typing.phase == .loaded && told == [[]])
+        #expect(typing.phase == .loaded && reported == [[]])
         token.invalidate()
     }
 
@@ -55,7 +55,7 @@ struct LivePhaseTests {
         let name: String
         private(set) var phase: LivePhase?
         private(set) var value = ""
-        private(set) var toldInside: [String] = []
+        private(set) var reportedInside: [String] = []
         private var tokens: [ObservationToken] = []
 
         init<Value: Sendable>(
@@ -67,7 +67,7 @@ struct LivePhaseTests {
                 guard let self, self.phase == nil else { return }
                 self.phase = phase()
                 self.value = "\(value)"
-                let inner = observe { [weak self] inside in self?.toldInside.append("\(inside)") }
+                let inner = observe { [weak self] inside in self?.reportedInside.append("\(inside)") }
                 self.tokens.append(inner)
             }
             tokens.append(token)
@@ -77,7 +77,7 @@ struct LivePhaseTests {
     /// The names of those that weren't loaded in their first callback, or didn't call an observer added then.
     private func wrong(among callbacks: [FirstCallback]) async throws -> [String] {
         try await until { callbacks.allSatisfy { $0.phase != nil } }
-        return callbacks.filter { $0.phase != .loaded || $0.toldInside != [$0.value] }.map(\.name)
+        return callbacks.filter { $0.phase != .loaded || $0.reportedInside != [$0.value] }.map(\.name)
     }
 
     @Test("AM-29 A live object is loaded at its first callback, and an observer added then is called at once, and once")

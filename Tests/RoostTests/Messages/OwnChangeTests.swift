@@ -29,7 +29,7 @@ struct OwnChangeTests {
     func concealedEvent() async throws {
         let server = ScriptedServer { _ in .nothing }
         let chat = try await connected(server)
-        let delegate = Told()
+        let delegate = RecordingDelegate()
         chat.add(delegate, identifier: "test")
         var events = chat.events.makeAsyncIterator()
         var deletion = Event(
@@ -51,7 +51,7 @@ struct OwnChangeTests {
         await chat.disconnect()
     }
 
-    private final class Told: ChannelDelegate {
+    private final class RecordingDelegate: ChannelDelegate {
         var updated: [Message] = []
         var purged: [Seq] = []
         func channel(_ channel: ChannelID, updated message: Message) { updated.append(message) }
@@ -62,7 +62,7 @@ struct OwnChangeTests {
     func concealedPurge() async throws {
         let server = ScriptedServer { _ in .nothing }
         let chat = try await connected(server)
-        let delegate = Told()
+        let delegate = RecordingDelegate()
         chat.add(delegate, identifier: "test")
         var events = chat.events.makeAsyncIterator()
         // The user has reset their history up to the first message.

@@ -35,7 +35,7 @@ struct ReadingOrderTests {
     private let marked = UnreadCount(channelId: Harness.channel, unreadCount: 1, readSeq: 2)
     private let read = UnreadCount(channelId: Harness.channel, unreadCount: 0, readSeq: 3)
     /// The mark as the server reports it.
-    private func told(_ readSeq: Seq, userSeq: Seq) -> Membership {
+    private func reported(_ readSeq: Seq, userSeq: Seq) -> Membership {
         membership(readSeq: readSeq, readCount: Int(readSeq) - 1, channelSeq: 3, userSeq: userSeq)
     }
 
@@ -44,17 +44,17 @@ struct ReadingOrderTests {
         for isOffline in [true, false] {
             var client = try await client()
             try await client.enqueue(.read(MarkRead(channel: Self.channel, seq: 3)))
-            try await client.receive(mine(2, .readingMarked, told(3, userSeq: 2)))
+            try await client.receive(mine(2, .readingMarked, reported(3, userSeq: 2)))
             try await client.answer("reading.mark", with: read)
             if isOffline { try await disconnect(&client) }
             try await client.enqueue(unread)
             try await client.feed(.startReading(7, Self.channel))
             #expect(try await client.unread() == 0)
             // The server reports again how far it was read before.
-            if isOffline { try await reconnect(&client, [told(3, userSeq: 3)]) }
+            if isOffline { try await reconnect(&client, [reported(3, userSeq: 3)]) }
             #expect(client.calls.values.sorted() == ["reading.markUnread"])
             let next = client.sync.saved.userCursor + 1
-            try await client.receive(mine(next, .readingUnmarked, told(2, userSeq: next)))
+            try await client.receive(mine(next, .readingUnmarked, reported(2, userSeq: next)))
             try await client.answer("reading.markUnread", with: marked)
             #expect(client.calls.values.sorted() == ["reading.start"])
             try await client.answer("reading.start", with: read)
@@ -111,21 +111,21 @@ struct ReadingOrderTests {
     )
     func leavesAsItWas() async throws {
         // Reported during the reading, and before.
-        for isTold in [true, false] {
+        for isReported in [true, false] {
             var client = try await client()
-            try await client.receive(mine(2, .readingMarked, told(3, userSeq: 2)))
-            if isTold {
+            try await client.receive(mine(2, .readingMarked, reported(3, userSeq: 2)))
+            if isReported {
                 try await client.feed(.startReading(7, Self.channel))
                 try await client.answer("reading.start", with: read)
             }
             try await disconnect(&client)
-            if !isTold { try await client.feed(.startReading(7, Self.channel)) }
+            if !isReported { try await client.feed(.startReading(7, Self.channel)) }
             try await client.feed(
-                .stopReading(8, Self.channel, id: 1, at: Timestamp(milliseconds: 0), told: isTold ? 0 : 3))
+                .stopReading(8, Self.channel, id: 1, at: Timestamp(milliseconds: 0), serverReadSeq: isReported ? 0 : 3))
             #expect(replies(to: 8, &client) == [.success([])])
             #expect(try await client.outbox.items() == [])
             #expect(try await client.unread() == 0)
-            try await reconnect(&client, [told(1, userSeq: 5)])
+            try await reconnect(&client, [reported(1, userSeq: 5)])
             #expect(try await client.unread() == 2)
         }
         // Later messages aren't read yet according to the server.
@@ -133,7 +133,7 @@ struct ReadingOrderTests {
         try await client.feed(.startReading(7, Self.channel))
         try await client.answer("reading.start", with: read)
         try await client.receive(sent(message(4, "three"), messages: 3))
-        try await client.feed(.stopReading(8, Self.channel, id: 1, at: Timestamp(milliseconds: 0), told: 3))
+        try await client.feed(.stopReading(8, Self.channel, id: 1, at: Timestamp(milliseconds: 0), serverReadSeq: 3))
         #expect(try await client.outbox.items().map(\.operation) == [.read(MarkRead(channel: Self.channel, seq: 4))])
     }
 
@@ -169,11 +169,11 @@ struct ReadingOrderTests {
         var client = try await client()
         try await disconnect(&client)
         let mark = OutboxOperation.read(MarkRead(channel: Self.channel, seq: 3))
-        try await client.feed(.enqueue(70, mark, id: 70, at: Timestamp(milliseconds: 0), told: 3))
+        try await client.feed(.enqueue(70, mark, id: 70, at: Timestamp(milliseconds: 0), serverReadSeq: 3))
         #expect(replies(to: 70, &client) == [.success([])])
         #expect(try await client.outbox.items() == [])
         try await client.enqueue(unread)
-        try await client.feed(.enqueue(71, mark, id: 71, at: Timestamp(milliseconds: 0), told: 3))
+        try await client.feed(.enqueue(71, mark, id: 71, at: Timestamp(milliseconds: 0), serverReadSeq: 3))
         #expect(try await client.outbox.items().map(\.operation) == [unread, mark])
     }
 

@@ -18,9 +18,9 @@ struct BadFileTests {
     private var outbox: URL { folder.appending(component: "outbox.sqlite") }
 
     private func chat() -> Chat {
-        let told = problems.continuation
+        let continuation = problems.continuation
         let configuration = Chat.Configuration(
-            storage: .directory(directory), onStorageProblem: { told.yield($0) },
+            storage: .directory(directory), onStorageProblem: { continuation.yield($0) },
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: TinyServer())
         return Chat(url: url, user: "ann", configuration: configuration) { "token" }
     }

@@ -17,11 +17,11 @@ struct FailedWriteTests {
     private var folder: URL { directory.appending(component: SyncFiles.folderName(of: "ann", at: url)) }
 
     private func chat(_ transport: any Transport = TinyServer(), onProblem: @escaping @Sendable () -> Void = {}) -> Chat {
-        let told = problems.continuation
+        let continuation = problems.continuation
         let configuration = Chat.Configuration(
             storage: .directory(directory),
             onStorageProblem: { problem in
-                told.yield(problem)
+                continuation.yield(problem)
                 onProblem()
             },
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: transport)

@@ -20,9 +20,9 @@ struct FullDiskTests {
     init() throws { try DiskFault.prepare() }
 
     private func chat(_ transport: any Transport = TinyServer()) -> Chat {
-        let told = problems.continuation
+        let continuation = problems.continuation
         let configuration = Chat.Configuration(
-            storage: .directory(directory), onStorageProblem: { told.yield($0) },
+            storage: .directory(directory), onStorageProblem: { continuation.yield($0) },
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: transport)
         return Chat(url: url, user: "ann", configuration: configuration) { "token" }
     }

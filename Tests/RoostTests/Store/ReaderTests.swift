@@ -125,7 +125,7 @@ private actor PagedServer: Transport {
         for await command in outgoing {
             guard case .message(let bytes) = command else { continue }
             guard let call = try? JSONDecoder().decode(Call.self, from: Data(bytes)) else {
-                await tell(Self.welcome, receive)
+                await send(Self.welcome, receive)
                 continue
             }
             count += 1
@@ -135,12 +135,12 @@ private actor PagedServer: Transport {
                 stream: .channel(channel), rows: Self.rows(of: channel), seq: 1, hasMore: false, isFresh: true)
             let page = Resumption(
                 user: Changes(stream: .user("ann"), rows: Rows(), seq: 0, hasMore: false), channels: [changes], hasMore: count == 1)
-            await tell(Reply(reply: call.call, result: page), receive)
+            await send(Reply(reply: call.call, result: page), receive)
         }
         await receive(.closed(code: nil, reason: ""))
     }
 
-    private func tell(_ frame: some Encodable, _ receive: @Sendable (TransportEvent) async -> Void) async {
+    private func send(_ frame: some Encodable, _ receive: @Sendable (TransportEvent) async -> Void) async {
         if let bytes = try? JSONWriter.bytes(of: frame) { await receive(.message(bytes)) }
     }
 

@@ -18,13 +18,13 @@ struct StorageProblemTests {
         var configuration = Chat.Configuration(
             storage: .directory(directory), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         configuration.transport = TinyServer()
-        let told = problems.continuation
-        configuration.onStorageProblem = { told.yield($0) }
+        let continuation = problems.continuation
+        configuration.onStorageProblem = { continuation.yield($0) }
         return Chat(url: url, user: "ann", configuration: configuration) { "token" }
     }
 
     /// The given number of problems reported to the app.
-    private func told(_ count: Int) async -> [StorageProblem] {
+    private func reported(_ count: Int) async -> [StorageProblem] {
         var all: [StorageProblem] = []
         for await problem in problems.stream {
             all.append(problem)
@@ -43,11 +43,11 @@ struct StorageProblemTests {
         let chat = chat()
         try await chat.connect()
         // The two are opened at the same time.
-        let told = await told(2).sorted { $0.kind == .outboxSetAside && $1.kind != .outboxSetAside }
-        #expect(told.map(\.kind) == [.outboxSetAside, .cacheSetAside])
-        #expect(told.map(\.file?.lastPathComponent) == ["outbox.sqlite.damaged-1", "cache.sqlite.damaged-1"])
-        #expect(told.allSatisfy { $0.message.contains("not a database") })
-        for problem in told { #expect(try Data(contentsOf: #require(problem.file)).count == 10_000) }
+        let reported = await reported(2).sorted { $0.kind == .outboxSetAside && $1.kind != .outboxSetAside }
+        #expect(reported.map(\.kind) == [.outboxSetAside, .cacheSetAside])
+        #expect(reported.map(\.file?.lastPathComponent) == ["outbox.sqlite.damaged-1", "cache.sqlite.damaged-1"])
+        #expect(reported.allSatisfy { $0.message.contains("not a database") })
+        for problem in reported { #expect(try Data(contentsOf: #require(problem.file)).count == 10_000) }
         await chat.disconnect()
     }
 
@@ -62,9 +62,9 @@ struct StorageProblemTests {
         }
         let chat = chat()
         try await chat.connect()
-        let told = await told(1)
-        #expect(told.map(\.kind) == [.outboxSetAside] && told[0].message == "It was written by a newer version.")
-        let kept = try DatabaseQueue(path: #require(told[0].file).path)
+        let reported = await reported(1)
+        #expect(reported.map(\.kind) == [.outboxSetAside] && reported[0].message == "It was written by a newer version.")
+        let kept = try DatabaseQueue(path: #require(reported[0].file).path)
         #expect(try await kept.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM operations") } == 1)
         await chat.disconnect()
     }
@@ -77,8 +77,8 @@ struct StorageProblemTests {
         let chat = chat()
         try await chat.connect()
         try await chat.channel("general").sendConfirmed("hi")
-        let told = await told(1)
-        #expect(told.map(\.kind) == [.cacheNotKept] && told[0].file?.path == file.path)
+        let reported = await reported(1)
+        #expect(reported.map(\.kind) == [.cacheNotKept] && reported[0].file?.path == file.path)
         await chat.disconnect()
     }
 
@@ -94,9 +94,9 @@ struct StorageProblemTests {
                 sql: "CREATE TRIGGER full BEFORE DELETE ON operations BEGIN SELECT RAISE(ABORT, 'the disk is full'); END")
         }
         try await chat.channel("general").sendConfirmed("hi")
-        let told = await told(1)
-        #expect(told.map(\.kind) == [.outboxNotWritten] && told[0].file?.path == file.path)
-        #expect(told[0].message.contains("the disk is full"))
+        let reported = await reported(1)
+        #expect(reported.map(\.kind) == [.outboxNotWritten] && reported[0].file?.path == file.path)
+        #expect(reported[0].message.contains("the disk is full"))
         #expect(try await queue.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM operations") } == 1)
         await chat.disconnect()
     }
@@ -139,9 +139,9 @@ struct StorageProblemTests {
         #expect(kept == ["message.sing", "message.edit", "message.send"])
 
         problems.continuation.finish()
-        var told: [StorageProblem] = []
-        for await problem in problems.stream { told.append(problem) }
-        #expect(told.map(\.kind) == [.operationsNotRead] && told.first?.file?.path == file.path)
-        #expect(told.first?.message.contains("message.sing") == true)
+        var reported: [StorageProblem] = []
+        for await problem in problems.stream { reported.append(problem) }
+        #expect(reported.map(\.kind) == [.operationsNotRead] && reported.first?.file?.path == file.path)
+        #expect(reported.first?.message.contains("message.sing") == true)
     }
 }

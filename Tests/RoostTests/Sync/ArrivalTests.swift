@@ -87,7 +87,7 @@ struct ArrivalTests {
             "stream.resume", with: Resumption(user: changes(user: client.sync.saved.userCursor), channels: [], hasMore: false))
         try await client.feed(.timer(.arrivals))
         #expect(arrived(&client) == [[Harness.channel: 4]])
-        try await client.feed(.untold([Harness.channel: 4]))
+        try await client.feed(.unreported([Harness.channel: 4]))
         try await client.feed(.timer(.arrivals))
         #expect(arrived(&client) == [[Harness.channel: 4]])
     }
@@ -106,7 +106,7 @@ struct ArrivalTests {
         try await client.feed(.timer(.arrivals))
         #expect(arrived(&client) == [[Harness.channel: 2]])
         // The answer that it couldn't be reported may arrive after the next history has begun.
-        try await client.feed(.untold([Harness.channel: 4]))
+        try await client.feed(.unreported([Harness.channel: 4]))
         try await client.feed(.timer(.arrivals))
         #expect(arrived(&client) == [])
     }

@@ -66,16 +66,16 @@ struct CapabilityTests {
 
     @Test("AM-48 A freeze or its end, sent by role, gives a muted member or operator nothing that the mute takes until it is over")
     func muted() async throws {
-        let told: [Permission] = [.channelRead, .messageSend, .messageEditOwn, .messageEditAny, .historyRead]
+        let reported: [Permission] = [.channelRead, .messageSend, .messageEditOwn, .messageEditAny, .historyRead]
         let withoutMuted: [Permission] = [.channelRead, .messageEditAny, .historyRead]
-        let expectations: [(milliseconds: Int64, permissions: [Permission])] = [(4, withoutMuted), (5, told)]
+        let expectations: [(milliseconds: Int64, permissions: [Permission])] = [(4, withoutMuted), (5, reported)]
         for role in [ChannelRole.member, .operator] {
             var client = try await Harness()
             try await client.connectWithChannel()
             var muted = membership(readSeq: 1, readCount: 0, role: role, channelSeq: 3, userSeq: 2)
             muted.mutedUntil = .forever
             try await client.receive(mine(2, muted, may: withoutMuted))
-            try await client.receive(change(4, [role.rawValue: told], counters(4, messages: 2)))
+            try await client.receive(change(4, [role.rawValue: reported], counters(4, messages: 2)))
             #expect(try await granted(client) == withoutMuted, "\(role)")
 
             (muted.mutedUntil, muted.userSeq) = (Timestamp(milliseconds: 5), 3)

@@ -378,8 +378,10 @@ struct OutboxOperationTests {
         _ = client.take()
         let (saved, outbox) = (try await client.store.savedState(), try await client.outbox.saved())
         try await client.feed(isAfterFailure ? .storeFailed(saved, outbox, "disk full") : .reopened(saved, outbox))
-        let told = client.take().compactMap { output in if case .settled(let key, .failure) = output { key.clientId } else { nil } }
-        #expect(told == ["c1"])
+        let reported = client.take().compactMap { output in
+            if case .settled(let key, .failure) = output { key.clientId } else { nil }
+        }
+        #expect(reported == ["c1"])
         try await reconnect(&client)
         #expect(client.calls.values.sorted() == ["message.send"] && client.inFlight == "c2")
         #expect(try await client.texts() == ["one", "two", "mine", "left…"])

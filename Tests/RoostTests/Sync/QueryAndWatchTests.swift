@@ -55,7 +55,7 @@ struct QueryAndWatchTests {
     func told() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
-        func told(by client: inout Harness) -> [Sync.Output] {
+        func reported(by client: inout Harness) -> [Sync.Output] {
             client.take().filter { output in
                 switch output {
                 case .watching, .unwatched: true
@@ -64,25 +64,25 @@ struct QueryAndWatchTests {
             }
         }
         try await begin(&client)
-        #expect(told(by: &client) == [])
+        #expect(reported(by: &client) == [])
         try await client.answer("channel.queryAndWatch", with: Page(items: [view("a"), view("closed", [.channelRead])]))
-        #expect(told(by: &client) == [.watching("a")])
+        #expect(reported(by: &client) == [.watching("a")])
         let state = WatchedChannel(
             config: ChannelPolicy.presets[0], channel: view("b").channel, online: 1, watcherCount: 1, watchers: [:], members: [:],
             read: [:], messages: MessagePage(messages: [], hasOlder: false, hasNewer: false, seq: 1), ownCapabilities: [])
         try await client.feed(.call(2, WatchChannel(channel: "livestream:b")))
         try await client.answer("channel.watch", with: state)
-        #expect(told(by: &client) == [.watching("b")])
+        #expect(reported(by: &client) == [.watching("b")])
         try await client.feed(.hold(3, "b", by: 1))
         try await client.answer("channel.watch", with: state)
-        #expect(told(by: &client) == [.watching("b")])
+        #expect(reported(by: &client) == [.watching("b")])
 
         #expect(try await renewed(&client) == ["a", "b"])
         try await client.answer("channel.watch", with: state)
         try await client.refuse("channel.watch", with: RoostError(.notPermitted, "No."))
-        #expect(told(by: &client) == [.watching("a")])
+        #expect(reported(by: &client) == [.watching("a")])
         try await client.receive(UnwatchedFrame(unwatched: .init(channel: "a")))
-        #expect(told(by: &client) == [.unwatched("a")])
+        #expect(reported(by: &client) == [.unwatched("a")])
     }
 
     @Test("ST-09 ST-10 a channel unwatched during the query isn't watched when that is answered, nor after a reconnect")

@@ -50,9 +50,9 @@ import Testing
         timers.cancel(.token)
         timers.note(.startTimer(.users, .seconds(1)))
         timers.note(.cancelTimer(.arrivals))
-        #expect(all.filter { timers.tell($0) } == [.reconnect])
-        #expect(all.filter { timers.tell($0) } == [])
+        #expect(all.filter { timers.takeEnded($0) } == [.reconnect])
+        #expect(all.filter { timers.takeEnded($0) } == [])
         _ = timers.woke(at: .seconds(2))
-        #expect(all.filter { timers.tell($0) } == [.liveness])
+        #expect(all.filter { timers.takeEnded($0) } == [.liveness])
     }
 }

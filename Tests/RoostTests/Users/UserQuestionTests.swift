@@ -129,15 +129,15 @@ struct UserQuestionTests {
         try await client.feed(.show(["bob": 1, "cat": 1]))
         try await client.feed(.timer(.users))
         try await client.answer("user.listChanged", with: ChangedUsers(users: [], hasMore: false))
-        func tell(_ users: [UserSummary], isWhole: Bool) async throws {
+        func send(_ users: [UserSummary], isWhole: Bool) async throws {
             try await client.receive(
                 Signal(kind: .usersChanged, channel: "general", users: UsersChange(users: users, isWhole: isWhole)))
         }
-        try await tell([user("bob", "Bob", version: 3)], isWhole: true)
-        try await tell([user("bob", "Robert", version: 2)], isWhole: true)
+        try await send([user("bob", "Bob", version: 3)], isWhole: true)
+        try await send([user("bob", "Robert", version: 2)], isWhole: true)
         #expect(try await name(of: "bob", in: client) == "Bob")
         _ = client.take()
-        try await tell([], isWhole: false)
+        try await send([], isWhole: false)
         #expect(client.take() == [.startTimer(.users, .milliseconds(500))])
         try await client.feed(.timer(.users))
         #expect(questions(in: client.take()) == [["bob": 3, "cat": 1]])

@@ -19,7 +19,7 @@ struct TypingTests {
     }
 
     /// The calls sent to the server until now.
-    private func told(by chat: Chat) async -> [String] {
+    private func sent(by chat: Chat) async -> [String] {
         // Calls keep their order: those before this one have been sent when it is answered.
         _ = try? await Task { try await chat.call(GetMe()) }.value
         return await server.operations().filter { $0.hasPrefix("typing.") }
@@ -38,17 +38,17 @@ struct TypingTests {
         for _ in 0..<3 { channel.startTyping() }
         clock.advance(by: .milliseconds(999))
         channel.startTyping()
-        #expect(await told(by: chat) == ["typing.start"])
+        #expect(await sent(by: chat) == ["typing.start"])
         clock.advance(by: .milliseconds(1))
         channel.startTyping()
-        #expect(await told(by: chat) == ["typing.start", "typing.start"])
+        #expect(await sent(by: chat) == ["typing.start", "typing.start"])
 
         try await sleeps(until: .seconds(8))
         clock.advance(by: .milliseconds(6999))
-        #expect(await told(by: chat) == ["typing.start", "typing.start"])
+        #expect(await sent(by: chat) == ["typing.start", "typing.start"])
         clock.advance(by: .milliseconds(1))
-        try await until { await told(by: chat).count >= 3 }
-        #expect(await told(by: chat) == ["typing.start", "typing.start", "typing.stop"])
+        try await until { await sent(by: chat).count >= 3 }
+        #expect(await sent(by: chat) == ["typing.start", "typing.start", "typing.stop"])
         withExtendedLifetime(channel) {}
         await chat.disconnect()
         clock.advance(by: .seconds(60))
@@ -65,7 +65,7 @@ struct TypingTests {
         channel.stopTyping()
         channel.startTyping()
         try await channel.send("hi")
-        #expect(await told(by: chat) == ["typing.start", "typing.stop", "typing.start", "typing.stop"])
+        #expect(await sent(by: chat) == ["typing.start", "typing.stop", "typing.start", "typing.stop"])
         await chat.disconnect()
         clock.advance(by: .seconds(60))
     }
@@ -76,9 +76,9 @@ struct TypingTests {
         try await chat.connect()
         var channel: LiveChannel? = chat.channel("general")
         channel?.startTyping()
-        #expect(await told(by: chat) == ["typing.start"])
+        #expect(await sent(by: chat) == ["typing.start"])
         channel = nil
-        try await until { await told(by: chat) == ["typing.start", "typing.stop"] }
+        try await until { await sent(by: chat) == ["typing.start", "typing.stop"] }
         await chat.disconnect()
         clock.advance(by: .seconds(60))
     }
@@ -108,17 +108,17 @@ struct TypingTests {
         try await chat.connect()
         let typing = chat.channel("general").typing()
         try await typing.loaded()
-        var told: [Bool] = []
-        let token = typing.observe { _ in told.append(typing.hasMore) }
+        var reported: [Bool] = []
+        let token = typing.observe { _ in reported.append(typing.hasMore) }
         let users = (1...Limits.typingUsers).map { UserID("u\($0)") }
         for hasMore in [false, true, false] {
-            let count = told.count
+            let count = reported.count
             try await server.send(
                 Signal(kind: .typingChanged, channel: "general", typing: TypingUsers(users: users, hasMore: hasMore)))
-            try await until { told.count > count }
+            try await until { reported.count > count }
             #expect(typing.users.map(\.userId) == users && typing.hasMore == hasMore)
         }
-        #expect(told == [false, false, true, false])
+        #expect(reported == [false, false, true, false])
         token.invalidate()
         await chat.disconnect()
         clock.advance(by: .seconds(60))

@@ -28,14 +28,14 @@ extension VisitTests {
         try await client.answer("stream.resume", with: Self.nothing)
         _ = client.take()
         try await client.answer("channel.watch", with: Self.ephemeral(7))
-        #expect(told(by: &client) == [.missed(after: [Self.general: 4])])
+        #expect(reported(by: &client) == [.missed(after: [Self.general: 4])])
         #expect(try await client.texts() == ["new"])
         try await client.receive(alone(message(8, "later")))
 
         try await client.receive(alone(message(10, "lost")))
         _ = client.take()
         try await client.answer("channel.watch", with: Self.ephemeral(10))
-        #expect(told(by: &client) == [.missed(after: [Self.general: 8])])
+        #expect(reported(by: &client) == [.missed(after: [Self.general: 8])])
         try await client.receive(alone(message(11, "last")))
         #expect(try await client.texts() == ["new", "later", "last"])
     }
@@ -69,7 +69,7 @@ extension VisitTests {
         }
         _ = client.take()
         try await client.answer("channel.watch", with: Self.state(7, [message(6, "six"), message(7, "seven")], count: 5))
-        #expect(told(by: &client) == [.missed(after: [Self.general: way == .otherHistory ? 0 : 3])])
+        #expect(reported(by: &client) == [.missed(after: [Self.general: way == .otherHistory ? 0 : 3])])
         #expect(try await client.texts() == ["six", "seven"])
         #expect(try await client.view()?.lastMessage?.text == "seven")
         #expect(client.sync.forgottenVisits == [:] && client.calls.isEmpty)
@@ -87,7 +87,7 @@ extension VisitTests {
         try await client.feed(.call(3, WatchChannel(channel: Self.general)))
         _ = client.take()
         try await client.answer("channel.watch", with: Self.state(7, [message(7, "seven")], count: 5))
-        #expect(told(by: &client) == [])
+        #expect(reported(by: &client) == [])
         #expect(try await client.texts() == ["seven"])
     }
 

@@ -35,7 +35,7 @@ struct VisitTests {
 
     static let nothing = Resumption(user: changes(user: 1), channels: [], hasMore: false)
 
-    func told(by client: inout Harness) -> [ChatEvent] {
+    func reported(by client: inout Harness) -> [ChatEvent] {
         client.take().compactMap { if case .event(let event, _) = $0 { event } else { nil } }
     }
 
@@ -68,7 +68,7 @@ struct VisitTests {
         let new = message(4, "new")
         try await client.receive(alone(new))
         try await client.receive(edited(message(2, "one, edited", changedAt: 5), messages: 3))
-        #expect(told(by: &client).count == 2)
+        #expect(reported(by: &client).count == 2)
         #expect(try await client.texts() == ["one, edited", "two", "new"])
         let view = try await client.view()
         #expect(view?.channel.counters.messageCount == 3 && view?.lastMessage == new && view?.membership == nil)
@@ -79,7 +79,7 @@ struct VisitTests {
         #expect(client.sync.saved.channels == [:])
         #expect(try await client.texts() == [])
         try await client.receive(alone(message(6, "late")))
-        #expect(told(by: &client) == [])
+        #expect(reported(by: &client) == [])
         #expect(try await refusal(by: &client) == .notMember)
     }
 
@@ -118,7 +118,7 @@ struct VisitTests {
         #expect(try await client.texts() == ["one", "two"])
         try await client.answer("stream.resume", with: Self.nothing)
         try await client.answer("channel.watch", with: Self.state(7, [message(6, "six"), message(7, "seven")], count: 5))
-        #expect(told(by: &client) == [.missed(after: [Self.general: 3])])
+        #expect(reported(by: &client) == [.missed(after: [Self.general: 3])])
         #expect(try await client.texts() == ["six", "seven"])
 
         // Nothing starts over if nothing has happened.
@@ -126,7 +126,7 @@ struct VisitTests {
         try await reconnect(&client)
         try await client.answer("stream.resume", with: Self.nothing)
         try await client.answer("channel.watch", with: Self.state(7, [message(7, "seven")], count: 5))
-        #expect(told(by: &client) == [])
+        #expect(reported(by: &client) == [])
         #expect(try await client.store.read { try $0.generation(of: Self.general) } == former)
         #expect(try await client.restarted().sync.saved.channels == [:])
     }
@@ -139,7 +139,7 @@ struct VisitTests {
         #expect(try await client.texts() == ["one", "two"])
         let newest = (4...7).map { message($0, "m\($0)") }
         try await client.answer("channel.watch", with: Self.state(7, newest, count: 6))
-        #expect(told(by: &client) == [.missed(after: [Self.general: 3])])
+        #expect(reported(by: &client) == [.missed(after: [Self.general: 3])])
         try await client.receive(alone(message(8, "m8")))
         #expect(try await client.texts() == ["m4", "m5", "m6", "m7", "m8"])
     }
@@ -152,7 +152,7 @@ struct VisitTests {
         _ = client.take()
         #expect(try await client.texts() == ["one", "two"])
         try await client.receive(alone(message(4, "new")))
-        guard case .happened(let news)? = told(by: &client).first else { Issue.record("It was reported as missed."); return }
+        guard case .happened(let news)? = reported(by: &client).first else { Issue.record("It was reported as missed."); return }
         #expect(news.kind == .messageNew)
         #expect(try await client.texts() == ["one", "two", "new"])
     }

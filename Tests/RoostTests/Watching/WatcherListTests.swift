@@ -36,13 +36,13 @@ struct WatcherListTests {
             storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: server)
         let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
         let list = chat.channel("general").watchers()
-        var told: [[UserSummary]] = []
-        let token = list.observe { told.append($0.items) }
+        var reported: [[UserSummary]] = []
+        let token = list.observe { reported.append($0.items) }
         try await chat.connect()
         try await list.loaded()
-        #expect(told == [[]])
+        #expect(reported == [[]])
         try await list.loadMore()
-        #expect(told == [[]])
+        #expect(reported == [[]])
         token.invalidate()
         await chat.disconnect()
     }
