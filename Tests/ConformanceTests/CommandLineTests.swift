@@ -313,7 +313,7 @@ import Testing
 
     @Test("a plain chat without a server says which address it tries")
     func plainChatWithoutServer() async throws {
-        let isTold = try await CommandRun.hasError(
+        let isReported = try await CommandRun.hasError(
             """
             No connection to http://127.0.0.1:1: nothing answers at 127.0.0.1, port 1: Connection refused; trying again in 1 s.
             Start a server with roost serve, or name its address with --url.
@@ -321,7 +321,7 @@ import Testing
             """,
             from: "roost",
             ["chat", "team", "--as", "bob", "--plain", "--token", "t", "--url", "http://127.0.0.1:1"])
-        #expect(isTold)
+        #expect(isReported)
     }
 
     @Test("a plain chat says once why there is no connection, and ends with that when its input ends without a line")
@@ -336,8 +336,8 @@ import Testing
         try await Task.sleep(for: .seconds(4))
         try chatting.endInput()
         let run = try await chatting.end()
-        let told = run.errors.split(separator: "\n").filter { $0.hasPrefix(reason) }
-        #expect(run.status == 1 && told.count == 1 && run.errors.hasSuffix("Error: \(reason).\n"), "\(run.errors)")
+        let reported = run.errors.split(separator: "\n").filter { $0.hasPrefix(reason) }
+        #expect(run.status == 1 && reported.count == 1 && run.errors.hasSuffix("Error: \(reason).\n"), "\(run.errors)")
     }
 
     @Test("other users' texts can't control the terminal: names and welcome texts are shown without control characters")

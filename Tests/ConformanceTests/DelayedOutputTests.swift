@@ -33,7 +33,7 @@ import Testing
                 let output = try await Output(until: reader)
                 #expect(output.messages == Array(1...max(1, output.messages.count)).map { ClientID("\($0)") })
                 #expect(output.messages.count >= acknowledged)
-                #expect(output.isTold)
+                #expect(output.isNotified)
                 #expect(output.end == .close(code: CloseCode.restart.rawValue, reason: "the server restarts"))
             }
             try await server.stop()
@@ -44,7 +44,7 @@ import Testing
     private struct Output {
         var messages: [ClientID] = []
         /// Whether it is notified that the server restarts.
-        var isTold = false
+        var isNotified = false
         var end: RawSocket.Incoming = .end
 
         init(until socket: RawSocket) async throws {
@@ -54,7 +54,7 @@ import Testing
                     if end == .ping { continue }
                     return
                 }
-                if text.hasPrefix(#"{"closing""#) { isTold = true }
+                if text.hasPrefix(#"{"closing""#) { isNotified = true }
                 let frame = try? JSONDecoder().decode(EventFrame.self, from: Data(text.utf8))
                 messages += (frame?.event.rows.messages ?? []).compactMap(\.clientId)
             }

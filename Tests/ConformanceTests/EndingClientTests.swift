@@ -11,7 +11,7 @@ import Testing
 @Suite struct EndingClientTests {
     private static let create = #"{"type":"group"}"#
     /// Unfinished requests for a new channel, and whether the mistake is evident before more bytes arrive.
-    private static let brokenOff: [(framing: String, body: String, isToldAtOnce: Bool)] = [
+    private static let brokenOff: [(framing: String, body: String, isEvidentAtOnce: Bool)] = [
         ("Content-Length: 60", "", false),
         ("Content-Length: 500", #"{"type":"group","channel":"group:broken"}"#, false),
         ("Transfer-Encoding: chunked", "10\r\n\(create)\r\n", false),
@@ -30,12 +30,12 @@ import Testing
         let token = try await server.token("ann")
         let head = "POST /v1/channels HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \(token)\r\n"
         var open: [RawConnection] = []
-        for (framing, body, isToldAtOnce) in Self.brokenOff {
+        for (framing, body, isEvidentAtOnce) in Self.brokenOff {
             for endsOutput in [true, false] {
                 let connection = try await RawConnection.connect(port: server.port, isHalfClosable: true)
                 try await connection.send(head + framing + "\r\n\r\n" + body)
-                if endsOutput, !isToldAtOnce { await connection.endOutput() }
-                if endsOutput || isToldAtOnce {
+                if endsOutput, !isEvidentAtOnce { await connection.endOutput() }
+                if endsOutput || isEvidentAtOnce {
                     let answers = await HTTPTests.answers(on: connection, atLeast: 1, untilClosed: true)
                     #expect(answers.map(\.status) == [400])
                 }
@@ -58,7 +58,7 @@ import Testing
         let server = try await TestServer { $0.requestTimeout = .seconds(1) }
         let token = try await server.token("ann")
         let head = "POST /v1/channels HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer \(token)\r\n"
-        for (framing, body, isToldAtOnce) in Self.brokenOff where !isToldAtOnce {
+        for (framing, body, isEvidentAtOnce) in Self.brokenOff where !isEvidentAtOnce {
             let connection = try await RawConnection.connect(port: server.port)
             connection.post(Array((head + framing + "\r\n\r\n" + body).utf8))
             #expect(await connection.isClosed())

@@ -42,10 +42,10 @@ import Testing
             "example-watch-together", "example-read-together",
         ])
     func waiting(name: String) async throws {
-        let isTold = try await CommandRun.hasError(
+        let isReported = try await CommandRun.hasError(
             "Waiting for a server at http://127.0.0.1:1. Is one running there?\n", from: name, ["http://127.0.0.1:1"],
             environment: ["ANN_TOKEN": "a", "BOB_TOKEN": "b"])
-        #expect(isTold)
+        #expect(isReported)
         // With or without a server, a missing token gets nowhere.
         let run = try await CommandRun.example(name, arguments: ["http://127.0.0.1:1"], environment: ["ANN_TOKEN": "a"], input: "")
         #expect(run.status == 64 && run.errors == "BOB_TOKEN is missing: a token, made by roost token.\n")

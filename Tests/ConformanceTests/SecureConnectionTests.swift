@@ -18,11 +18,11 @@ import Testing
         let (commands, outgoing) = AsyncStream.makeStream(of: TransportCommand.self)
         outgoing.yield(.message(Array("a token".utf8)))
         outgoing.finish()
-        let told = Mailbox<TransportEvent>()
-        await transport.run(url: url, outgoing: commands) { told.put($0) }
-        told.close()
+        let received = Mailbox<TransportEvent>()
+        await transport.run(url: url, outgoing: commands) { received.put($0) }
+        received.close()
 
-        let (first, second) = (await told.next(), await told.next())
+        let (first, second) = (await received.next(), await received.next())
         let name = server.fault == .signature ? "CERTIFICATE_VERIFY_FAILED" : "failedToValidateHostname"
         if case .closed(nil, let reason, .certificate)? = first {
             let start = "can't make a secure connection to \(server.host): "

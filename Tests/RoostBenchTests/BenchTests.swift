@@ -106,8 +106,8 @@ import Testing
         for peer in Peer.all {
             let isInstalled = Programs.find(peer.program) != nil
             #expect(isInstalled || !Self.installsPeers, "scripts/install-dependencies --cluster installs \(peer.package)")
-            let told = ["saturated", "16 under way", "single"].map { names.contains("\(peer.name): CPU per delivery, \($0)") }
-            #expect(told == Array(repeating: isInstalled, count: 3), "\(peer.name)")
+            let reported = ["saturated", "16 under way", "single"].map { names.contains("\(peer.name): CPU per delivery, \($0)") }
+            #expect(reported == Array(repeating: isInstalled, count: 3), "\(peer.name)")
         }
         let beside = figures.first { $0.name == "server CPU per delivery, 16 under way, beside Redis" }
         #expect(beside?.floor == figures.first { $0.name == "Redis: CPU per delivery, 16 under way" }?.value)
@@ -180,10 +180,10 @@ import Testing
         #expect(names == ["large channel", "channel list"])
         #expect(!text.contains("old") && text.hasSuffix("\(marks.1)\n\nend\n"))
         // Above the table is the time at which each part was measured, whatever was measured later.
-        let told = text.split(separator: "\n").filter { $0.hasPrefix("**") }
-        #expect(told.first?.hasPrefix("**resume**, **large channel**, **channel list**: Roost ") == true)
-        #expect(told.first?.contains("each figure the median of 2 runs") == true)
-        #expect(told.dropFirst() == ["**idle**: of Sunday", "**start**: of Monday"])
+        let reported = text.split(separator: "\n").filter { $0.hasPrefix("**") }
+        #expect(reported.first?.hasPrefix("**resume**, **large channel**, **channel list**: Roost ") == true)
+        #expect(reported.first?.contains("each figure the median of 2 runs") == true)
+        #expect(reported.dropFirst() == ["**idle**: of Sunday", "**start**: of Monday"])
     }
 
     /// Real figures are tested above. Measuring would take minutes.

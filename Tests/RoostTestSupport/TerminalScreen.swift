@@ -19,7 +19,7 @@ public final class TerminalScreen {
     /// The beginning of a character or a sequence whose rest hasn't arrived yet.
     private var rest: [UInt8] = []
     /// The contents of the status line, with the time since the start: notices disappear after a while.
-    private var told: [(after: Duration, line: String)] = []
+    private var statusHistory: [(after: Duration, line: String)] = []
     private let startedAt = ContinuousClock.now
 
     // The header defines these as macros that Swift doesn't import (ioctl_tty(2)).
@@ -86,7 +86,7 @@ public final class TerminalScreen {
         let end = ContinuousClock.now + deadline
         while !isSo(lines) {
             guard let bytes = await output.next(within: max(.zero, end - .now)) else {
-                let said = told.map { "\($0.after): \($0.line)" } + ["\(ContinuousClock.now - startedAt): now"]
+                let said = statusHistory.map { "\($0.after): \($0.line)" } + ["\(ContinuousClock.now - startedAt): now"]
                 let status = process.isRunning ? "is running" : "has ended with \(process.terminationStatus)"
                 throw Missed(
                     """
@@ -151,7 +151,7 @@ public final class TerminalScreen {
         var text = Substring(String(decoding: all.dropLast(pending), as: UTF8.self))
         defer {
             let status = lines.suffix(2).first ?? ""
-            if status != told.last?.line { told.append((.now - startedAt, status)) }
+            if status != statusHistory.last?.line { statusHistory.append((.now - startedAt, status)) }
         }
         while let character = text.popFirst() {
             switch character {

@@ -31,7 +31,7 @@ struct NamesBenchmark: Benchmark {
         let mover = try rename(loop, server, socket: 2, count)
         // The pending signals about these users have been sent by then.
         try loop.run(for: scale == .smoke ? 0.3 : 3)
-        let told = try tell(loop, server, of: movers.count)
+        let delivered = try deliverNames(loop, server, of: movers.count)
         let versions = Dictionary(uniqueKeysWithValues: people.map { ($0.rawValue, Int64(1)) })
         let question = try CallLoad(loop: loop, server: server, socket: 0)
             .repeating(ListChangedUsers(versions: versions), scale.pick(200, quick: 100, smoke: 3))
@@ -43,7 +43,7 @@ struct NamesBenchmark: Benchmark {
                 goals: [.atMost(1)]),
             Figure("the same, p99", mover.p99, "ms", floor: settled.p99),
             Figure("server CPU per new name, by a member of one channel", settled.cpu, "µs"),
-            Figure("server CPU per new name that is told in \(channelCount) channels, all in", told / 1000, "ms"),
+            Figure("server CPU per new name that is told in \(channelCount) channels, all in", delivered / 1000, "ms"),
             Figure(
                 "server CPU per question about \(people.count) users of whom nobody has changed", question.cpuPerCall / 1000, "ms"),
         ]
@@ -70,7 +70,7 @@ struct NamesBenchmark: Benchmark {
     /// Makes each of the movers change their name once, and waits until the viewer has received the changes.
     ///
     /// - Returns: Microseconds of CPU time for each.
-    private func tell(_ loop: LoadLoop, _ server: BenchServer, of count: Int) throws -> Double {
+    private func deliverNames(_ loop: LoadLoop, _ server: BenchServer, of count: Int) throws -> Double {
         let viewer = loop.sockets[0]
         viewer.signalCount = 0
         let before = server.usage

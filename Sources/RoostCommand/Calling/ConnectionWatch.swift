@@ -43,7 +43,7 @@ struct ConnectionWatch {
 
     /// Returns when the task is cancelled.
     private func follow(_ updates: AsyncStream<ConnectionStatus>, isIdle: @Sendable @MainActor () -> Bool) async throws {
-        var isTold = !announcesFirst
+        var isOnlineReported = !announcesFirst
         var isAdvised = false
         // The same reason for repeated retries is reported once.
         var reportedReason: String?
@@ -55,7 +55,8 @@ struct ConnectionWatch {
             if status == .online { wasOnline = true }
             let reason = reason(of: status)
             if let reason, isIdle() { throw Failure(reason) }
-            guard let text = description(of: status), !(status == .online && isTold), reason == nil || reason != reportedReason
+            guard let text = description(of: status), !(status == .online && isOnlineReported),
+                reason == nil || reason != reportedReason
             else {
                 continue
             }
@@ -63,7 +64,7 @@ struct ConnectionWatch {
             Output.note(text)
             if status.isWithoutServer, !isAdvised { Output.note(StatusLine.noServer(startCommand)) }
             if status.isWithoutServer || status == .online { isAdvised = true }
-            isTold = status == .online
+            isOnlineReported = status == .online
         }
     }
 

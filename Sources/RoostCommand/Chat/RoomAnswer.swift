@@ -40,23 +40,25 @@ extension Room {
         case .hide(let archive, let clear): try await hide(archive: archive, clear: clear)
         case .mentions: try await mentions()
         case .status(let text):
-            try await tell(text.isEmpty ? "your status is removed" : "your status is shown beside your name") {
+            try await confirm(text.isEmpty ? "your status is removed" : "your status is shown beside your name") {
                 try await $0.chat.updateMe(status: text)
             }
         case .reset:
             // As a direct call: through the outbox it would be confirmed before the server has accepted it.
-            try await tell("your history of #\(name) begins now") {
+            try await confirm("your history of #\(name) begins now") {
                 _ = try await $0.chat.call(ResetHistory(channel: $0.channel.id))
             }
         case .mute(let seconds): try await mute(seconds: seconds)
         case .unmute:
-            try await tell("#\(name) is counted in your total again") {
+            try await confirm("#\(name) is counted in your total again") {
                 _ = try await $0.chat.call(UnmuteNotifications(channel: $0.channel.id))
             }
         case .unhide:
-            try await tell("#\(name) is in your list again") { _ = try await $0.chat.call(UnhideChannel(channel: $0.channel.id)) }
+            try await confirm("#\(name) is in your list again") {
+                _ = try await $0.chat.call(UnhideChannel(channel: $0.channel.id))
+            }
         case .leave:
-            try await tell(absence) {
+            try await confirm(absence) {
                 _ = try await $0.chat.call(LeaveChannel(channel: $0.channel.id))
             }
         }
@@ -67,7 +69,7 @@ extension Room {
 
     private var name: String { channel.id.rawValue.safe() }
 
-    private func tell(_ line: String, after action: (Room) async throws -> Void) async throws -> RoomAnswer {
+    private func confirm(_ line: String, after action: (Room) async throws -> Void) async throws -> RoomAnswer {
         try await action(self)
         return RoomAnswer(line)
     }

@@ -79,7 +79,7 @@ struct ServerCheck {
             guard files.isServed else { return false }
             // Both may be served. Then their processes are distinguished by their start times.
             if let since = files.servedSince, let page = await Self.get("/metrics", at: place),
-                let told = MetricsCheck(page.body).startedAt, abs(told - since) > Self.startSecondsApart
+                let startedAt = MetricsCheck(page.body).startedAt, abs(startedAt - since) > Self.startSecondsApart
             {
                 return false
             }

@@ -75,10 +75,10 @@ extension Messages {
                 Output.note(
                     "\(channel.rawValue.safe()) is ephemeral and keeps no messages: only new ones are printed.")
             }
-            try await tell(after: &position, &left)
+            try await printChanges(after: &position, &left)
             while left > 0, let event = await nextNews(&news) {
-                if followed.isEphemeral, try tellEphemeral(event, after: start, &left) { continue }
-                try await tell(after: &position, &left)
+                if followed.isEphemeral, try printEphemeral(event, after: start, &left) { continue }
+                try await printChanges(after: &position, &left)
             }
         }
 
@@ -94,7 +94,7 @@ extension Messages {
         /// Prints the message of an ephemeral channel's event, if it was sent after a seq. Reports where messages may be missing.
         ///
         /// - Returns: Whether the event has a message. Any other may mean that the caller is no longer a member, which fetching changes reveals.
-        private func tellEphemeral(_ event: ChatEvent, after start: Seq, _ left: inout Int) throws -> Bool {
+        private func printEphemeral(_ event: ChatEvent, after start: Seq, _ left: inout Int) throws -> Bool {
             switch event {
             case .happened(let happening):
                 guard let message = happening.message else { return false }
@@ -115,7 +115,7 @@ extension Messages {
         }
 
         /// Prints the changes after a position, and advances it. If the connection is lost meanwhile, it continues on the next one.
-        private func tell(after position: inout Seq, _ left: inout Int) async throws {
+        private func printChanges(after position: inout Seq, _ left: inout Int) async throws {
             var hasMore = true
             while hasMore, left > 0 {
                 do {

@@ -21,7 +21,7 @@ struct Settings: Sendable {
         var shownWithUnit: String { "\(shown)" + (setting.unit.map { " \($0)" } ?? "") }
 
         /// The value and its source in a sentence, as `60 s (the default)`. Only for a value without secrets.
-        fileprivate var told: String { "\(value) (" + (origin == .standard ? "the default" : "from \(origin)") + ")" }
+        fileprivate var valueWithOrigin: String { "\(value) (" + (origin == .standard ? "the default" : "from \(origin)") + ")" }
     }
 
     /// The configuration file of a data directory, which is read if no other one is named.
@@ -73,7 +73,7 @@ struct Settings: Sendable {
             return
         }
         let text =
-            "idle-timeout is \(idle.told); it must be longer than ping-interval, which is \(ping.told), "
+            "idle-timeout is \(idle.valueWithOrigin); it must be longer than ping-interval, which is \(ping.valueWithOrigin), "
             + "or every quiet client would be considered gone."
         let isMistakeInFlag = [idle.origin, ping.origin].contains { if case .flag = $0 { true } else { false } }
         if isMistakeInFlag { throw ValidationError(text) }

@@ -138,14 +138,14 @@ import Testing
             try await group.waitForAll()
         }
         // A lagging event loop delivers after the calls are answered.
-        let told = try await Polling.value {
+        let reported = try await Polling.value {
             try await server.metrics().value("roost_sent_bytes_total") ?? 0
         } until: {
             $0 > Double(userCount * channelCount * 2 * text.utf8.count)
         }
         let grown = try Self.mebibytes("VmHWM", of: server) - before
         #expect(grown < 64, "\(grown) MiB")
-        print("Memory of notifications: \(grown) MiB for \(Int(told) >> 20).")
+        print("Memory of notifications: \(grown) MiB for \(Int(reported) >> 20).")
         for connection in sockets { await connection.close() }
         try await server.stop()
     }

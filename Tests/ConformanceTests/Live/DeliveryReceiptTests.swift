@@ -28,13 +28,13 @@ import Testing
         await ann.disconnect()
         try await bob.connect()
         let root = try await server.socket("root", role: .admin)
-        var told: Seq?
+        var reported: Seq?
         let deadline = ContinuousClock.now + .seconds(20)
-        while told != next.seq, ContinuousClock.now < deadline {
+        while reported != next.seq, ContinuousClock.now < deadline {
             try await Task.sleep(for: .milliseconds(50))
-            told = try await root.call(ListReaders(channel: "general")).items.first { $0.userId == "bob" }?.deliveredSeq
+            reported = try await root.call(ListReaders(channel: "general")).items.first { $0.userId == "bob" }?.deliveredSeq
         }
-        #expect(told == next.seq)
+        #expect(reported == next.seq)
         try await ann.connect()
         try await wait("what was told meanwhile") { receipts.recipients(of: next) == ["bob"] }
         // Reading replaces it.

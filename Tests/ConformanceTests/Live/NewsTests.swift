@@ -88,16 +88,16 @@ struct NewsTests {
         #expect(await next(.channelCreated, &events)?.invitations.map(\.state) == [.accepted])
         let atBob = bob.channel("trip")
         try await wait("the channel") { atBob.currentUserMembership == .member }
-        var told: [ChatEvent.Happening?] = []
+        var received: [ChatEvent.Happening?] = []
         try await trip.invite(["dora"])
-        told.append(await next(.invitationReceived, &events))
+        received.append(await next(.invitationReceived, &events))
         try await dora.call(DeclineInvitation(channel: "trip"))
-        told.append(await next(.invitationDeclined, &events))
+        received.append(await next(.invitationDeclined, &events))
         try await trip.invite(["dora"])
         try await dora.call(AcceptInvitation(channel: "trip"))
-        told.append(await next(.memberJoined, &events))
-        #expect(told.map(\.?.actor) == ["ann", "dora", "dora"] && told.allSatisfy { $0?.channel == "trip" })
-        let invitations = told.compactMap(\.?.invitations.first)
+        received.append(await next(.memberJoined, &events))
+        #expect(received.map(\.?.actor) == ["ann", "dora", "dora"] && received.allSatisfy { $0?.channel == "trip" })
+        let invitations = received.compactMap(\.?.invitations.first)
         #expect(invitations.map(\.state) == [.pending, .declined, .accepted])
         #expect(invitations.allSatisfy { $0.userId == "dora" && $0.inviter == "ann" })
         await ann.disconnect()

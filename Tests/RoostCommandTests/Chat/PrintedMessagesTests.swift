@@ -47,9 +47,9 @@ import Testing
         let seen = [
             message(1, at: 1), edited, edited, deleted, deleted, message(3, at: 3, deletedAt: 4), message(4, at: 4),
         ]
-        var told: [PrintedMessages.Change?] = []
-        for message in seen { told.append(printed.noteChange(of: message)) }
-        #expect(told == [nil, .edited, nil, .deleted, nil, nil, nil])
+        var reported: [PrintedMessages.Change?] = []
+        for message in seen { reported.append(printed.noteChange(of: message)) }
+        #expect(reported == [nil, .edited, nil, .deleted, nil, nil, nil])
     }
 
     @Test(

@@ -38,7 +38,7 @@ import Testing
         let notice = "/members: There is no connection to the server. (not_connected)"
         var state = ScreenState(channel: "team")
         state.status = .connecting
-        state.tell([notice], width: 80)
+        state.showResult([notice], width: 80)
         #expect(state.notice == notice && lines(state)[22] == "○ connecting … · \(notice)")
         state.status = .waiting(until: now.after(seconds: 10), because: WaitingReason(.network, "Connection reset by peer"))
         let (above, status) = (lines(state)[21], lines(state)[22])

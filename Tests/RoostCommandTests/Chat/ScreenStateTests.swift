@@ -23,11 +23,11 @@ import Testing
     func room(width: Int) {
         var state = ScreenState(channel: "team")
         state.status = .online
-        state.tell(["there is nothing older"], width: width)
+        state.showResult(["there is nothing older"], width: width)
         #expect(state.notice == "there is nothing older" && state.panel.lines == [])
         state.notice = nil
         state.status = Self.waiting
-        state.tell(["there is nothing older"], width: width)
+        state.showResult(["there is nothing older"], width: width)
         #expect(state.notice == nil && state.panel.lines == ["there is nothing older"])
     }
 
@@ -35,12 +35,12 @@ import Testing
     func outage(isOnline: Bool) {
         var state = ScreenState(channel: "team")
         state.status = isOnline ? .online : Self.waiting
-        state.tellOutage("/who: There is no connection.", width: 80)
+        state.showOutage("/who: There is no connection.", width: 80)
         #expect((state.notice == nil) == !isOnline)
         state.outageEnded()
         #expect(state.notice == nil && state.panel.lines == [])
         // Anything else stays.
-        state.tellOutage("/who: There is no connection.", width: 80)
+        state.showOutage("/who: There is no connection.", width: 80)
         state.notice = "there is nothing older"
         state.panel = Panel(["Your channels:"])
         state.outageEnded()
@@ -52,7 +52,7 @@ import Testing
         let absence = "you are no longer a member of #team"
         var state = ScreenState(channel: "team")
         state.status = .online
-        state.tell([absence], width: width)
+        state.showResult([absence], width: width)
         #expect((state.notice == nil) == (width == 40))
         state.takeBack(absence)
         #expect(state.notice == nil && state.panel.lines == [])

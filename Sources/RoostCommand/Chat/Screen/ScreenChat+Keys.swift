@@ -24,7 +24,7 @@ extension ScreenChat {
         case .tab: completeMention()
         default:
             state.editor.apply(key)
-            tellTyping()
+            reportTyping()
         }
         return true
     }
@@ -49,7 +49,7 @@ extension ScreenChat {
     }
 
     /// Notifies others that the user is typing a message, or has stopped. A command isn't a message.
-    private func tellTyping() {
+    private func reportTyping() {
         let text = state.editor.text
         if text.allSatisfy(\.isWhitespace) || text.hasPrefix("/") && !text.hasPrefix("//") {
             room.channel.stopTyping()
@@ -90,7 +90,7 @@ extension ScreenChat {
         case .quit: return false
         case .message(let text): send(text)
         case .help(nil): state.panel = Panel(ChatHelp.screenLines(width: RawTerminal.size.width))
-        case .help(let name?): state.tell(ChatHelp.lines(of: name), width: RawTerminal.size.width)
+        case .help(let name?): state.showResult(ChatHelp.lines(of: name), width: RawTerminal.size.width)
         case .scrollback(let command): carryOut(command)
         case .room(let command):
             let room = room
@@ -98,7 +98,7 @@ extension ScreenChat {
                 screen.events.yield(.answered(try await room.carryOut(command)))
             }
         case .refused(let reason):
-            state.tell([reason], width: RawTerminal.size.width)
+            state.showResult([reason], width: RawTerminal.size.width)
             state.editor.text = line
         }
         return true
@@ -131,7 +131,7 @@ extension ScreenChat {
             do {
                 try await channel.send(draft)
             } catch {
-                tellFailure("not sent: \(PlainWords.line(of: error))")
+                reportFailure("not sent: \(PlainWords.line(of: error))")
                 if state.editor.text.isEmpty { state.editor.text = text }
             }
         }
@@ -146,7 +146,7 @@ extension ScreenChat {
 
     private func loadOlder() {
         guard list.hasOlder else {
-            return tell("there is nothing older")
+            return showLine("there is nothing older")
         }
         attempt { [list] _ in try await list.loadOlder() }
     }
@@ -164,19 +164,19 @@ extension ScreenChat {
     }
 
     private func deleteNewest() {
-        guard let item = newestOwn else { return tell("none of your messages is in view") }
-        if item.state == .sent, let refusal = refusal("what is sent can't be deleted") { return tell(refusal) }
+        guard let item = newestOwn else { return showLine("none of your messages is in view") }
+        if item.state == .sent, let refusal = refusal("what is sent can't be deleted") { return showLine(refusal) }
         attempt { [room] _ in try await room.channel.delete(item) }
     }
 
     /// Leaves the last message of others unread, to be answered later: it stays unread until a newer one is read.
     private func leaveUnread() {
-        if let refusal = refusal("none can be unread again") { return tell(refusal) }
+        if let refusal = refusal("none can be unread again") { return showLine(refusal) }
         // The server's own messages and silent ones are never unread.
         let last = items.last { $0.id.sender != room.chat.user && !$0.isDeleted && $0.message.map(Unread.counts) == true }
-        guard let seq = last?.message?.seq else { return tell("no message from anyone else is in view") }
+        guard let seq = last?.message?.seq else { return showLine("no message from anyone else is in view") }
         reading.marker.leaveUnread(from: seq, upTo: newestSeq)
-        tell("the last message is unread again")
+        showLine("the last message is unread again")
         // A pending mark would arrive after it and undo it.
         let marking = reading.marking
         attempt { [room] _ in
@@ -200,27 +200,27 @@ extension ScreenChat {
         attemptCount += 1
         let number = attemptCount
         attempts[number] = Task {
-            do { try await body(self) } catch { tellFailure(of: command, error) }
+            do { try await body(self) } catch { reportFailure(of: command, error) }
             attempts[number] = nil
         }
     }
 
-    private func tellFailure(of command: String?, _ error: any Error) {
+    private func reportFailure(of command: String?, _ error: any Error) {
         let (line, refusal) = (PlainWords.line(of: error), error as? RoostError)
         switch refusal?.code {
-        case .notConnected, .unavailable: tellFailure((command.map { "\($0): " } ?? "") + line, isOutage: true)
+        case .notConnected, .unavailable: reportFailure((command.map { "\($0): " } ?? "") + line, isOutage: true)
         // A private channel isn't revealed to non-members.
         case .notMember where state.hasLeft, .inviteRequired where state.hasLeft,
             .notFound where state.hasLeft && refusal?.field == "channel":
-            tellFailure(room.absence)
-        default: tellFailure(line)
+            reportFailure(room.absence)
+        default: reportFailure(line)
         }
     }
 
-    private func tellFailure(_ text: String, isOutage: Bool = false) {
+    private func reportFailure(_ text: String, isOutage: Bool = false) {
         if lateFailures == nil { events.yield(isOutage ? .outage(text) : .notice(text)) } else { lateFailures?.append(text) }
     }
 
     /// Shows a line on the status line.
-    func tell(_ line: String) { state.tell([line], width: RawTerminal.size.width) }
+    func showLine(_ line: String) { state.showResult([line], width: RawTerminal.size.width) }
 }

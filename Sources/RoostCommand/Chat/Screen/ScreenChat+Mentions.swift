@@ -10,7 +10,7 @@ extension ScreenChat {
         composer.text = String(line[String.Index(utf16Offset: start, in: line)...])
         let cursor = state.editor.utf16Cursor
         guard let typed = composer.query(at: cursor - start) else { return }
-        guard room.mayMention else { return tell("nobody can be mentioned in this channel") }
+        guard room.mayMention else { return showLine("nobody can be mentioned in this channel") }
         attempt { [room] screen in
             let (chat, channel) = (room.chat, room.channel.id)
             let members =
@@ -49,8 +49,8 @@ extension ScreenChat {
 
     /// Loads the user's newest message with its mentions into the input, or replaces its text.
     func editNewest(_ text: String?) {
-        guard let item = newestOwn else { return tell("none of your messages is in view") }
-        if item.state == .sent, let refusal = refusal("what is sent can't be edited") { return tell(refusal) }
+        guard let item = newestOwn else { return showLine("none of your messages is in view") }
+        if item.state == .sent, let refusal = refusal("what is sent can't be edited") { return showLine(refusal) }
         let mentions = EditedMentions(of: item.content, named: item.mentionedUsers)
         guard let text else {
             composer = mentions.composer

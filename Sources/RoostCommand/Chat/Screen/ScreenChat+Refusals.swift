@@ -4,9 +4,9 @@ import RoostAPI
 /// Operations in the outbox that the server has refused.
 extension ScreenChat {
     /// Reports operations refused since the last call, except messages, whose rows show it.
-    func tellRefusals() {
+    func reportRefusals() {
         let lines = newRefusals()
-        if !lines.isEmpty { state.tell(lines.map { $0 + " /retry or /discard" }, width: RawTerminal.size.width) }
+        if !lines.isEmpty { state.showResult(lines.map { $0 + " /retry or /discard" }, width: RawTerminal.size.width) }
     }
 
     /// The operations refused since the last call, a sentence each.

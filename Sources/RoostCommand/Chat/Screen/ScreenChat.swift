@@ -156,7 +156,7 @@ final class ScreenChat {
         case .channel: show(room.channel.view)
         case .channels: showUnreadElsewhere()
         case .typing: (state.typing, state.moreType) = (typing.users.map { $0.name.safe() }, typing.hasMore)
-        case .outbox: tellRefusals()
+        case .outbox: reportRefusals()
         case .status(let status): show(status)
         case .answered(let answer): show(answer)
         case .watched(let watched):
@@ -164,8 +164,8 @@ final class ScreenChat {
             reading.onlineCount = watched.online
             // Membership and permissions arrive only with the channel: its header isn't shown before.
             if reading.isMember { (state.onlineCount, state.memberCount) = (watched.online, watched.channel.counters.memberCount) }
-        case .notice(let text): state.tell([text], width: RawTerminal.size.width)
-        case .outage(let text): state.tellOutage(text, width: RawTerminal.size.width)
+        case .notice(let text): state.showResult([text], width: RawTerminal.size.width)
+        case .outage(let text): state.showOutage(text, width: RawTerminal.size.width)
         case .online(let count, let channel):
             guard channel == state.channel else { break }
             reading.onlineCount = count
@@ -210,7 +210,7 @@ final class ScreenChat {
             // A user who rejoins the channel on the screen has to watch it again.
             if id == state.channel { enter() } else { go(into: id) }
         }
-        state.tell(answer.lines + answer.refusals, width: RawTerminal.size.width)
+        state.showResult(answer.lines + answer.refusals, width: RawTerminal.size.width)
     }
 
     private func showUnreadElsewhere() {
@@ -227,7 +227,7 @@ final class ScreenChat {
             (state.memberCount, state.onlineCount) = (nil, nil)
             if reading.isMember {
                 state.hasLeft = true
-                tell(room.absence)
+                showLine(room.absence)
             }
             (reading.isMember, reading.marker) = (false, UnreadMarker())
             return

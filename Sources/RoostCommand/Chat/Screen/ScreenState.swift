@@ -79,7 +79,7 @@ struct ScreenState {
     var pendingCount: Int { rows.count { $0.state == .pending } }
 
     /// Shows the result of a command: in the status line if there is room, otherwise below the messages until the next key.
-    mutating func tell(_ lines: [String], width: Int) {
+    mutating func showResult(_ lines: [String], width: Int) {
         if let line = lines.first, lines.count == 1, StatusLine.hasRoom(for: line, self, now: .now, width: width) {
             notice = line
         } else {
@@ -88,9 +88,9 @@ struct ScreenState {
     }
 
     /// Shows what failed for lack of a connection.
-    mutating func tellOutage(_ line: String, width: Int) {
+    mutating func showOutage(_ line: String, width: Int) {
         outage = [line]
-        tell(outage, width: width)
+        showResult(outage, width: width)
     }
 
     /// There is a connection again.
