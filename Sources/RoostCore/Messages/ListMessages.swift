@@ -95,12 +95,14 @@ struct HistoryWalk {
             let hasOlder = try exists(before: filter == nil ? first : seq + 1)
             return page(newer.messages, hasOlder: hasOlder, hasNewer: newer.hasMore, from: seq + 1, to: newer.end)
         case .around(let seq):
-            // Both together are one page.
-            let sizeBytesMax = Limits.pageContentBytes / 2
+            // Both together are one page. The newer side gets what a long tie on the older one has left.
+            let half = Limits.pageContentBytes / 2
             let older = try side(
-                before: seq.advanced(by: 1), limit: newerLimit == nil ? (limit + 1) / 2 : limit, sizeBytesMax: sizeBytesMax)
+                before: seq.advanced(by: 1), limit: newerLimit == nil ? (limit + 1) / 2 : limit, sizeBytesMax: half)
+            let left = max(0, Limits.pageContentBytes - older.messages.reduce(0) { $0 + $1.contentSizeBytes })
             let newer = try side(
-                after: seq, limit: newerLimit ?? limit / 2, sizeBytesMax: sizeBytesMax, from: older.messages.last?.createdAt)
+                after: seq, limit: newerLimit ?? limit / 2, sizeBytesMax: min(half, left), withTieMax: left,
+                from: older.messages.last?.createdAt)
             return page(
                 older.messages + newer.messages, hasOlder: older.hasMore, hasNewer: newer.hasMore, from: older.end, to: newer.end)
         }
@@ -132,14 +134,19 @@ struct HistoryWalk {
         return Side(messages: messages, hasMore: continues, end: hasMore ? messages.first?.seq ?? lowest + 1 : lowest + 1)
     }
 
-    /// - Parameter time: The time of the previous message, at which the page ends if there is room for none.
-    private func side(after seq: Seq, limit: Int, sizeBytesMax: Int, from time: Timestamp? = nil) throws -> Side {
+    /// - Parameters:
+    ///   - tieMax: The maximum size with the other messages of the last one's time.
+    ///   - time: The time of the previous message, at which the page ends if there is room for none.
+    private func side(
+        after seq: Seq, limit: Int, sizeBytesMax: Int, withTieMax tieMax: Int = Limits.pageContentBytes, from time: Timestamp? = nil
+    ) throws -> Side {
         let start = max(seq, floor)
         let highest = filter == nil ? Seq.max : min(start, Limits.seqMax) + Self.filteredSeqsMax
         let read = { (seq: Seq, limit: Int, sizeBytesMax: Int) in
             try transaction.messages(after: seq, upTo: highest, in: channel, limit: limit, sizeBytesMax: sizeBytesMax, filter ?? "")
         }
-        let (messages, hasMore) = try readForward(from: start, limit: limit, sizeBytesMax: sizeBytesMax, after: time, read)
+        let (messages, hasMore) = try readForward(
+            from: start, limit: limit, sizeBytesMax: sizeBytesMax, withTieMax: tieMax, after: time, read)
         let continues = try hasMore || (highest < head && exists(after: highest))
         return Side(messages: messages, hasMore: continues, end: hasMore ? messages.last?.seq ?? start : highest)
     }
@@ -151,7 +158,8 @@ struct HistoryWalk {
     ///   - time: The time of the message before the place, if that is on the page too.
     ///   - read: Reads from a seq on, excluding it.
     private func readForward(
-        from seq: Seq, limit: Int, sizeBytesMax: Int, after time: Timestamp? = nil,
+        from seq: Seq, limit: Int, sizeBytesMax: Int, withTieMax tieMax: Int = Limits.pageContentBytes,
+        after time: Timestamp? = nil,
         _ read: (Seq, Int, Int) throws -> ([Message], Bool)
     ) throws -> ([Message], Bool) {
         var (messages, hasMore) = try read(seq, limit, sizeBytesMax)
@@ -159,12 +167,14 @@ struct HistoryWalk {
         var sizeBytes = messages.reduce(0) { $0 + $1.contentSizeBytes }
         // The next one usually has another time already.
         var limit = 1
-        while hasMore, sizeBytes < Limits.pageContentBytes {
-            let (more, continues) = try read(messages.last?.seq ?? seq, limit, Limits.pageContentBytes - sizeBytes)
+        while hasMore, sizeBytes < tieMax {
+            let (more, continues) = try read(messages.last?.seq ?? seq, limit, tieMax - sizeBytes)
             limit = Limits.historyPage.max
             let same = more.prefix { $0.createdAt == time }
-            messages += same
             sizeBytes += same.reduce(0) { $0 + $1.contentSizeBytes }
+            // A read returns a message that is too large too.
+            if sizeBytes > tieMax, same.count == 1 { break }
+            messages += same
             hasMore = continues || same.count < more.count
             if same.count < more.count { break }
         }

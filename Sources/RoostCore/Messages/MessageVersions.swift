@@ -34,7 +34,8 @@ extension ListMessageVersions: Handled {
         guard !message.isDeletedForMe, message.deletedAt == nil || context.options.undeletionSeconds > 0 else {
             return MessageVersions(versions: [])
         }
-        var versions = try context.versions(of: message, before: before)
+        // Versions from before edits may still be kept if their option was turned off since. A deleted message's content is kept by the other one.
+        var versions = try context.versions(of: message, before: before, onlyDeletions: context.options.versionSeconds == 0)
         var sizeBytes = 0
         let fitting = versions.prefix { version in
             sizeBytes += version.content.sizeBytes
@@ -87,13 +88,16 @@ extension UndeleteMessage: Handled {
 extension Context {
     /// The earlier versions of a message that are still kept, the newest first.
     ///
-    /// - Parameter changeSeq: The seq of a version: only those before it.
+    /// - Parameters:
+    ///   - changeSeq: The seq of a version: only those before it.
+    ///   - onlyDeletions: Whether to leave out the contents from before edits.
     fileprivate func versions(
-        of message: Message, before changeSeq: Seq? = nil, limit: Int = Limits.versionsPerMessage + 1
+        of message: Message, before changeSeq: Seq? = nil, limit: Int = Limits.versionsPerMessage + 1, onlyDeletions: Bool = false
     ) throws -> [MessageVersion] {
+        let condition: SQL = onlyDeletions ? " AND is_deletion = 1" : ""
         let sql: SQL = """
             SELECT \(MessageVersion.columns) FROM message_versions
-            WHERE channel_id = \(message.channelId) AND seq = \(message.seq) AND kept_until > \(now) AND change_seq < \(changeSeq ?? .max)
+            WHERE channel_id = \(message.channelId) AND seq = \(message.seq) AND kept_until > \(now) AND change_seq < \(changeSeq ?? .max)\(condition)
             ORDER BY change_seq DESC LIMIT \(limit)
             """
         return try transaction.rows(sql) { try MessageVersion(reading: &$0) }

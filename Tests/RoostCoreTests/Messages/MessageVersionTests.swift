@@ -273,6 +273,19 @@ struct MessageVersionTests {
         #expect(try world.code(PurgeMessage(channel: "room", message: sent.messageId), as: "ben") == .notFound)
     }
 
+    @Test("R24 without the option of versions, those kept earlier are shown to nobody; a deleted message's content still is")
+    func withoutVersions() throws {
+        let world = try Self.world(undeletion: 60)
+        let sent = try world.send("1", to: "room", as: "ben")
+        try edit(sent, "2", in: world)
+        world.options.versionSeconds = 0
+        #expect(try versions(sent, in: world) == [])
+        try delete(sent, in: world, as: "ann")
+        #expect(try versions(sent, in: world).map(\.text) == ["2"])
+        world.options.versionSeconds = 86_400
+        #expect(try versions(sent, in: world).map(\.text) == ["2", "1"])
+    }
+
     @Test("R24 nothing of deleted and edited messages is kept unless the app says so, and an effect deletes it")
     func effect() throws {
         let none = try Self.world(undeletion: 0, versions: 0)

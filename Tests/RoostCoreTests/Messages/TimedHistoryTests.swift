@@ -149,13 +149,20 @@ struct TimedHistoryTests {
         let first = try world.perform(
             ListMessages(channel: "general", afterTime: Timestamp(milliseconds: world.now.milliseconds - 1), limit: 1), as: "ann")
         #expect(first.messages.count < 80 && first.messages.count > 40 && first.hasNewer)
-        var seqs = first.messages.map(\.seq)
-        while seqs.count < 80 {
-            let next = try world.perform(ListMessages(channel: "general", after: seqs.last, limit: 100), as: "ann").messages
+        var messages = first.messages
+        while messages.count < 80 {
+            let next = try world.perform(ListMessages(channel: "general", after: messages.last?.seq, limit: 100), as: "ann").messages
             try #require(!next.isEmpty)
-            seqs += next.map(\.seq)
+            messages += next
         }
-        #expect(seqs == all)
+        #expect(messages.map(\.seq) == all)
+
+        // Around a message both sides together are one page.
+        let around = try world.perform(ListMessages(channel: "general", aroundMessage: messages[40].messageId), as: "ann")
+        let count = around.messages.count
+        #expect(around.messages.reduce(0) { $0 + $1.contentSizeBytes } <= Limits.pageContentBytes)
+        #expect(count > 40 && count < 80 && around.hasNewer && !around.hasOlder)
+        #expect(around.messages.map(\.seq) == Array(all.prefix(count)))
     }
 
     @Test("SB-52 SB-53 with filters, messages of one time beyond the 5,000 searched seqs are on the next page")
