@@ -151,7 +151,8 @@ struct TimedHistoryTests {
         #expect(first.messages.count < 80 && first.messages.count > 40 && first.hasNewer)
         var messages = first.messages
         while messages.count < 80 {
-            let next = try world.perform(ListMessages(channel: "general", after: messages.last?.seq, limit: 100), as: "ann").messages
+            let next = try world.perform(ListMessages(channel: "general", after: messages.last?.seq, limit: 100), as: "ann")
+                .messages
             try #require(!next.isEmpty)
             messages += next
         }
