@@ -148,8 +148,9 @@ extension LiveChannel {
     }
 
     /// Restores a deleted message, if the app keeps the content of deleted messages (SB-59). Authors may restore messages that they deleted
-    /// themselves; operators may restore any except admin messages, which only admins may restore. A deletion that is still on its way is reverted at
-    /// once; otherwise the row changes when the server has answered.
+    /// themselves; operators may restore any except admin messages, which only admins may restore. A deletion that can't have been sent yet, also a
+    /// permanent one or one of several messages, isn't carried out for this message. A deletion that is still on its way is reverted at once;
+    /// otherwise the row changes when the server has answered.
     ///
     /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `unavailable` if this device can't store it.
     public func undelete(_ message: MessageID) async throws {

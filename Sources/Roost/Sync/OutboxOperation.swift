@@ -273,6 +273,16 @@ struct OutboxItem: Hashable, Sendable {
         return meant != server
     }
 
+    /// What remains of a deletion of several messages if one of them isn't deleted. Nil if nothing remains.
+    func sparing(_ message: MessageID) -> OutboxItem? {
+        guard case .deleteMany(var deletion) = operation else { return nil }
+        deletion.messages.removeAll { $0 == message }
+        guard !deletion.messages.isEmpty else { return nil }
+        var item = self
+        item.operation = .deleteMany(deletion)
+        return item
+    }
+
     /// Whether the server can't have it: it can still be changed, or removed without a trace.
     var isUnsent: Bool { firstSentAt == nil || failure != nil }
 

@@ -142,14 +142,29 @@ extension Sync {
         keep(item, removing: refused, for: token)
     }
 
-    /// Restores a message: one whose deletion the server can't have yet was never deleted.
+    /// Restores a message: one whose deletions the server can't have yet was never deleted. Other messages that they name are still deleted.
     private mutating func enqueue(_ item: OutboxItem, _ undelete: UndeleteMessage, for token: CallToken) {
-        let earlier = changes(of: .stored(undelete.message), beside: item).filter { !$0.isRefused }
-        if let last = earlier.last, last.operation.isUndeletion { return join(last, for: token) }
-        if let last = earlier.last, case .delete = last.operation, last.isUnsent, !isInFlight(last) {
-            return takeBack(last, for: token)
+        let earlier = changes(of: .stored(undelete.message), beside: item).filter {
+            !$0.isRefused && ($0.operation.isDeletion || $0.operation.isUndeletion)
         }
-        keep(item, for: token)
+        if let last = earlier.last, last.operation.isUndeletion { return join(last, for: token) }
+        // What precedes an earlier undeletion is reverted by that one.
+        let start = earlier.lastIndex(where: { $0.operation.isUndeletion }).map { $0 + 1 } ?? earlier.startIndex
+        let deletions = earlier.suffix(from: start)
+        let unsent = deletions.filter { $0.isUnsent && !isInFlight($0) }
+        guard let oldest = unsent.first else { return keep(item, for: token) }
+        let isSent = unsent.count < deletions.count
+        let ofOthers = unsent.compactMap { $0.sparing(undelete.message) }
+        let kept = Set(ofOthers.map(\.id))
+        let superseded = unsent.filter { !kept.contains($0.id) }
+        // The caller waits for the oldest one: another chat of the same files that has sent any of them has sent that one.
+        for deletion in ofOthers where isSent || deletion.id != oldest.id {
+            queues[deletion.channel]?.put(deletion, for: server)
+            emit(.outbox(.change(deletion.id, of: deletion.channel, to: deletion)))
+        }
+        if isSent { return keep(item, removing: superseded, for: token) }
+        if let changed = ofOthers.first, changed.id == oldest.id { return keepChanged(changed, removing: superseded, for: token) }
+        takeBack(oldest, with: Array(superseded.dropFirst()), for: token)
     }
 
     /// Deletes a message permanently, several at once, or some for the user alone.
@@ -157,8 +172,10 @@ extension Sync {
         let earlier = messages.flatMap { changes(of: $0, beside: item) }
         if let known = repeated(by: item, among: earlier) { return join(known, for: token) }
         // If the server refuses one of several messages, it deletes none.
-        let isOfOne = if case .purge = item.operation { true } else { false }
-        keep(item, removing: isOfOne ? earlier.filter(isTakenBack) : [], for: token)
+        guard case .purge = item.operation else { return keep(item, for: token) }
+        // A pending undeletion stays: if this one is taken back, it counts again.
+        let superseded = earlier.filter { isTakenBack($0) && ($0.isRefused || !$0.operation.isUndeletion) }
+        keep(item, removing: superseded, for: token)
     }
 
     /// Returns the changes of a message that are for the same server as another operation: those for another server don't concern this one's message.
@@ -331,15 +348,18 @@ extension Sync {
 
     /// Discards an operation, with those that change the message that it sends. The caller, and those who wait for the message, are notified once it is no
     /// longer in the file: until then a restart would send it. The caller gets an error if another chat of the same files has sent or discarded it.
-    mutating func takeBack(_ item: OutboxItem, for token: CallToken) {
+    ///
+    /// - Parameter others: Unsent operations that are discarded with it.
+    mutating func takeBack(_ item: OutboxItem, with others: [OutboxItem] = [], for token: CallToken) {
         var changes: [OutboxItem] = []
         if let message = item.message {
             changes = self.changes(of: .sent(message.clientId), in: message.channel)
             givenUp[token] = message
         }
         for change in changes { remove(change) }
+        for other in others { remove(other, .change(other.id, of: other.channel, to: nil)) }
         if token > Self.nobody { remove(item, .change(item.id, of: item.channel, to: nil)) } else { remove(item) }
-        keeping[token] = changes.count + 1
+        keeping[token] = changes.count + others.count + 1
         emit(.kept(token, item.id, of: item.channel))
     }
 

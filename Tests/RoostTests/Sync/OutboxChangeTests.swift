@@ -129,6 +129,64 @@ struct OutboxChangeTests {
         try await expectShown(operation, by: client)
     }
 
+    // MARK: Restored before the deletion is sent
+
+    private func deletion(_ messages: Int64...) -> OutboxOperation {
+        .deleteMany(DeleteMessages(channel: Self.channel, messages: messages.map { MessageID(rawValue: $0) }))
+    }
+
+    @Test("SB-59 restoring a message offline cancels all of its unsent deletions, and no other message's")
+    func cancelledDeletions() async throws {
+        let message = Self.first
+        let delete = OutboxOperation.delete(DeleteMessage(channel: Self.channel, message: message))
+        let purge = OutboxOperation.purge(PurgeMessage(channel: Self.channel, message: message))
+        let undelete = OutboxOperation.undelete(UndeleteMessage(channel: Self.channel, message: message))
+        let edit = OutboxOperation.edit(EditMessage(channel: Self.channel, message: message, text: "uno"))
+        let cases: [([OutboxOperation], [OutboxOperation])] = [
+            ([deletion(2, 3), undelete], [deletion(3)]),
+            ([deletion(2), undelete], []),
+            ([purge, undelete], []),
+            ([edit, purge, undelete], [edit]),
+            ([purge, edit, undelete], [edit]),
+            ([delete, purge, undelete], []),
+            ([deletion(2, 3), purge, undelete], [deletion(3)]),
+            ([delete, deletion(2, 3), deletion(2, 4), deletion(2), undelete], [deletion(3), deletion(4)]),
+            // It is deleted on the server.
+            ([undelete, purge, undelete], [undelete]),
+            ([undelete, delete, purge, undelete], [undelete]),
+            ([undelete, deletion(2, 3), undelete], [undelete, deletion(3)]),
+        ]
+        for (requested, rest) in cases {
+            var client = try await offline(for: purge)
+            for operation in requested { try await client.enqueue(operation) }
+            #expect(try await client.outbox.items().map(\.operation) == rest)
+            let failures = client.take().filter { if case .reply(_, .failure) = $0 { true } else { false } }
+            #expect(failures.isEmpty)
+            let isLastDeleted = try await client.view()?.lastMessage?.deletedAt != nil
+            let expectsDeletion = rest.contains { $0.changed.contains(.stored(Self.last)) }
+            #expect(isLastDeleted == expectsDeletion)
+        }
+    }
+
+    @Test("SB-59 a deletion that may have been sent is followed by the undeletion; the unsent ones after it are cancelled")
+    func followedDeletion() async throws {
+        let message = Self.first
+        let purge = OutboxOperation.purge(PurgeMessage(channel: Self.channel, message: message))
+        let undelete = OutboxOperation.undelete(UndeleteMessage(channel: Self.channel, message: message))
+        let cases: [([OutboxOperation], [OutboxOperation])] = [
+            ([deletion(2, 3), undelete], [deletion(2, 3), undelete]),
+            ([deletion(2, 3), purge, undelete], [deletion(2, 3), undelete]),
+            ([deletion(2, 3), deletion(2, 4), undelete], [deletion(2, 3), deletion(4), undelete]),
+        ]
+        for (requested, rest) in cases {
+            var client = try await Harness()
+            try await client.connectWithChannel()
+            for operation in requested { try await client.enqueue(operation) }
+            #expect(client.calls.values.sorted() == ["message.deleteMany"])
+            #expect(try await client.outbox.items().map(\.operation) == rest)
+        }
+    }
+
     // MARK: Changes of another device since
 
     /// An operation about the user alone, and the user's rows after another device has reversed it.

@@ -66,6 +66,21 @@ struct SharedOutboxTests {
         }
     }
 
+    @Test("SB-59 R08 I4 a deletion that one of them sends isn't taken back or changed by the other's undeletion, which says so")
+    func deletionUnderWay() async throws {
+        let message = Self.purge.message
+        let both = DeleteMessages(channel: Self.channel, messages: [message, MessageID(rawValue: 2)])
+        for deletion in [.purge(Self.purge), .deleteMany(both)] as [OutboxOperation] {
+            var (first, second) = try await clients(deletion)
+            try await connect(&first, at: 1000)
+            try await second.enqueue(.undelete(UndeleteMessage(channel: Self.channel, message: message)))
+            let refusals = second.take().compactMap { if case .reply(_, .failure(let error)) = $0 { error.code } else { nil } }
+            #expect(refusals == [.notFound])
+            #expect(second.sync.queues[Self.channel]?.items.values.map(\.operation) == [deletion])
+            #expect(try await first.outbox.items().map(\.operation) == [deletion])
+        }
+    }
+
     /// Two clients that have read the same outbox, with a message for an ephemeral channel.
     private func clientsInEphemeralChannel() async throws -> (Harness, Harness) {
         var client = try await Harness()
