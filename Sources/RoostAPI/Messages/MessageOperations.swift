@@ -1,6 +1,7 @@
 /// Sends a text message. The response confirms that the message is on disk, at its position in the channel's order.
 ///
-/// Sending again with the same `clientId` stores nothing and returns the message as it is now.
+/// Sending again with the same `clientId` stores nothing and returns the message as it is now. Senders who may no longer read a message that
+/// was changed since get it with the content of this call.
 /// - Throws: `not_member`, `not_permitted`; `not_found` for an unknown `parentId`; `kind_forbids`, `mention_limit` and
 ///   `mention_all_disabled` for its mentions. Users in `mentionees` who aren't members or are banned are left out and named in the
 ///   response's `droppedMentions`.

@@ -1,7 +1,8 @@
 /// Sends an admin message, on behalf of the app, to channels (SB-33). The caller need not be a member. It is sent to all of the channels or to none.
 ///
 /// Sending again with the same `clientId` stores nothing in channels that have it, and returns the messages as they are now, also for
-/// channels that have since been deleted or closed to admins.
+/// channels that have since been deleted or closed to admins. Senders who may no longer read a message that was changed since get it with
+/// the content of this call.
 /// - Throws: `limit_exceeded` if all copies together have more than ``Limits/adminMessagesSizeBytes``; `not_found`, also for a channel
 ///   visible only to its members, such as a conversation that the caller isn't part of; `kind_forbids` if the policy lets no admin send, as
 ///   in a channel of the type `standard` and in the caller's own conversation. The error's `field` names the channel by its index:
