@@ -81,7 +81,9 @@ extension LiveChannel {
     /// this device. It is sent as soon as possible: ``Chat/outbox`` lists it until then, or with the error if it is refused.
     ///
     /// - Parameters:
-    ///   - hidePreviousMessages: Whether the messages so far stay concealed when the channel reappears; they are deleted from this device.
+    ///   - hidePreviousMessages: Whether the messages so far stay concealed when the channel reappears; they are deleted from this device. If a
+    ///     message of the user's is queued or being sent in the channel, and doesn't wait for a refusal to end, these are all messages up to the moment
+    ///     at which the server handles the request, including those that the user hasn't seen.
     ///   - allowAutoUnhide: Whether the next message brings the channel back. False archives it.
     /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `unavailable` if this device can't store it. If this device
     ///   has nothing of the channel yet, hiding its messages so far is a call: it throws `not_connected` while offline or catching up, the server's

@@ -174,6 +174,10 @@ extension LiveChannel {
     /// Empties the channel for this user alone, on all of their devices: the messages so far are concealed and count as read (SB-60). The change is
     /// shown at once, and reverted if the server refuses it: with `feature_disabled` if the app hides history from new members.
     ///
+    /// Messages that arrive before the server has handled it stay visible, unless a message of the user's is queued or being sent in the channel, and
+    /// doesn't wait for a refusal to end: the server then conceals everything up to the moment at which it handles the request, including messages
+    /// that the user hasn't seen.
+    ///
     /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `unavailable` if this device can't store it. If this device
     ///   has nothing of the channel yet, it is a call: it throws `not_connected` while offline or catching up, the server's refusal, and the errors
     ///   of ``Chat/call(_:isolation:)``.
