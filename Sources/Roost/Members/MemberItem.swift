@@ -12,7 +12,8 @@ public struct MemberItem: Identifiable, Hashable, Sendable {
     /// (``LiveChannel/watch(limit:watchersLimit:)``). Otherwise it is as of ``MemberList/presenceAsOf``. Nil for a member who joined after the pages
     /// were fetched and has had no update since.
     public internal(set) var isOnline: Bool?
-    /// When the user was last online, as far as is known. Nil while they are online, and if they don't share it.
+    /// When the user was last online, as far as is known. Nil while they are online, and if they don't share it. A user who stops sharing it while the
+    /// list is shown looks like one who went offline, and keeps that time until the row is fetched again.
     public internal(set) var lastActiveAt: Timestamp?
     /// When the member's mute ends. Only for users with the permission `member.listMuted`.
     public internal(set) var mutedUntil: Timestamp?

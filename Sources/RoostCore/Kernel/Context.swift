@@ -89,6 +89,8 @@ public protocol Presence {
     func isOnline(_ user: UserID, _ channel: ChannelID) -> Bool
     /// The number of users who watch a channel.
     func watcherCount(of channel: ChannelID) -> Int
+    /// Whether more than a number of users watch a channel, or of connections here, which includes users who don't share that.
+    func isCrowded(_ channel: ChannelID, above count: Int) -> Bool
     /// Some of a channel's watchers, in the order in which they started.
     ///
     /// - Parameters:
@@ -98,6 +100,10 @@ public protocol Presence {
     func isWatching(_ user: UserID, _ channel: ChannelID) -> Bool
     /// Whether a user has a connection to this node, even a hidden one. For other nodes, see ``Context``.
     func isConnected(_ user: UserID) -> Bool
+}
+
+extension Presence {
+    public func isCrowded(_ channel: ChannelID, above count: Int) -> Bool { watcherCount(of: channel) > count }
 }
 
 /// No connections: for rules that run without a server.

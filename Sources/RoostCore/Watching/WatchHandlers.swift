@@ -167,9 +167,11 @@ extension Context {
             users: try summaries(for: messages))
     }
 
-    /// Returns some members, each with their read position if they share it. The caller is one of them, if a member.
+    /// Returns some members, each with their read position if they share it. The caller is one of them, if a member, and the only one if others may not
+    /// be listed to them.
     fileprivate func someMembers(of access: ChannelAccess) throws -> [String: (member: Member, read: ReadState?)] {
-        var found = try members(of: access, where: "true")
+        let mayList = refusal(of: .memberList, in: access) == nil
+        var found = try members(of: access, where: mayList ? "true" : "m.user_id = \(caller.user)")
         if found.count == Limits.watchMembers, !found.contains(where: { $0.member.userId == caller.user }),
             let own = try members(of: access, where: "m.user_id = \(caller.user)").first
         {

@@ -102,6 +102,10 @@ final class ClusterPresence: Presence, Sendable {
         return named.count + present.reduce(0) { $0 + $1.onlineBeyond }
     }
 
+    func isCrowded(_ channel: ChannelID, above count: Int) -> Bool {
+        board.isCrowded(channel, above: count) || watcherCount(of: channel) > count
+    }
+
     func watcherCount(of channel: ChannelID) -> Int {
         let present = state.withLock { Array(($0.remote[channel] ?? [:]).values) }
         let local = board.watcherCount(of: channel)

@@ -66,6 +66,10 @@ final class PresenceBoard: Presence, Sendable {
 
     func watcherCount(of channel: ChannelID) -> Int { state.withLock { $0.watchers[channel]?.count ?? 0 } }
 
+    func isCrowded(_ channel: ChannelID, above count: Int) -> Bool {
+        state.withLock { max($0.watchers[channel]?.count ?? 0, $0.watches[channel] ?? 0) > count }
+    }
+
     func watchers(of channel: ChannelID, offset: Int, limit: Int, elsewhere: [UserID]? = nil) -> [UserID] {
         state.withLock { $0.watchers[channel]?.elements(offset: offset, limit: limit) ?? [] }
     }

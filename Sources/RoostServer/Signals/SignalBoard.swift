@@ -336,7 +336,7 @@ struct SignalBoard {
         let names = Limits.watcherNames
         let isWhole = !state.hasUnnamed && came.count <= names && left.count <= names
         send(Array(came.prefix(names)), Array(left.prefix(names)), isWhole)
-        let isLarge = presence.watcherCount(of: channel) > settings.manyWatchers
+        let isLarge = presence.isCrowded(channel, above: settings.manyWatchers)
         return WatcherMovements(lastSentAt: now, pause: isLarge ? settings.longPause : settings.pause)
     }
 }

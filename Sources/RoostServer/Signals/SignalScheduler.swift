@@ -74,7 +74,7 @@ final class SignalScheduler: Sendable {
         var (now, taken): ([Notice], [Notice]) = ([], [])
         for notice in notices {
             guard case .signal(let signal, _) = notice, signal.kind == .custom,
-                presence.watcherCount(of: signal.channel) > Limits.manyWatchers || isBehindOthers(signal)
+                presence.isCrowded(signal.channel, above: Limits.manyWatchers) || isBehindOthers(signal)
             else {
                 now.append(notice)
                 continue

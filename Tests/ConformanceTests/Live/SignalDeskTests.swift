@@ -16,6 +16,19 @@ import Testing
 
     private static func notice(_ signal: Signal) -> Notice { .signal(signal, .watchers("stage")) }
 
+    @Test("X-32 watchers who don't share that count for many: each of them gets the signals")
+    func hidden() throws {
+        let loop = EmbeddedEventLoop()
+        let presence = PresenceBoard()
+        let desk = SignalScheduler(presence: presence, on: loop, send: { _, _ in }, findViewers: { _, _ in })
+        func isTaken(_ number: Int64) -> Bool { desk.takeCrowded([Self.signal("u\(number)", "cursor", number)]).now.isEmpty }
+        for number in 0..<Limits.manyWatchers { presence.startedWatching(UserID("u\(number)"), "stage", isShown: false) }
+        #expect(!isTaken(1))
+        presence.startedWatching("ann", "stage", isShown: false)
+        #expect(presence.watcherCount(of: "stage") == 0 && isTaken(2))
+        try loop.syncShutdownGracefully()
+    }
+
     @Test("an app's own signals stay in their sender's order when watchers leave and few are left")
     func order() throws {
         let loop = EmbeddedEventLoop()

@@ -215,6 +215,19 @@ struct WatchTests {
         func isConnected(_ user: UserID) -> Bool { users.contains(user) }
     }
 
+    @Test("ST-05 a watch names no members to users who may not list them")
+    func unlisted() throws {
+        let world = try CoreWorld()
+        for user in ["ann", "bob", "mod"] as [UserID] { try world.user(user) }
+        let closed = PolicyChanges(discovery: .admins, read: .members)
+        try world.perform(PutChannelType(type: "closed", basedOn: .community, policy: closed), as: "root", role: .admin)
+        try world.perform(CreateChannel(channel: "general", type: "closed", users: ["bob"]), as: "ann")
+        #expect(try world.code(ListMembers(channel: "general"), as: "mod", role: .moderator) == .kindForbids)
+        let watched = try world.perform(WatchChannel(channel: "general"), as: "mod", role: .moderator, connection: 1)
+        #expect(watched.members.isEmpty)
+        #expect(try !world.perform(WatchChannel(channel: "general"), as: "ann", connection: 2).members.isEmpty)
+    }
+
     @Test("ST-01 ST-09 §8.9 a mistake in the creation or query of a watch is named by its place")
     func namesPlaces() throws {
         let world = try CoreWorld()
