@@ -32,17 +32,24 @@ struct ArrivalRules {
 extension SyncDriver {
     /// Reports to the server which messages have arrived and aren't read. What can't be reported now is reported later.
     func report(_ arrivals: [ChannelID: Seq]) async {
-        guard let store = try? await files().store else { return }
         let rules = arrivalRules
-        let candidates = try? await store.read { database in
-            try database.types(of: arrivals.keys).filter { rules.mayWant($0.type, hasPolicy: $0.hasPolicy) }
-        }
+        guard let store = try? await files().store,
+            let candidates = try? await store.read({ database in
+                try database.types(of: arrivals.keys).filter { rules.mayWant($0.type, hasPolicy: $0.hasPolicy) }
+            })
+        else { return submit(.unreported(arrivals)) }
         var unreported: [ChannelID: Seq] = [:]
-        for (id, type, hasPolicy) in candidates ?? [] {
+        for (id, type, hasPolicy) in candidates {
             // The first refusal applies to all channels of a type, thousands after a first connection: their rows aren't even read.
-            guard arrivalRules.mayWant(type, hasPolicy: hasPolicy),
-                let seq = arrivals[id], let view = try? await store.read({ try $0.channelRow(id)?.view }),
-                let membership = view.membership, membership.state == .member, membership.readSeq < seq,
+            guard arrivalRules.mayWant(type, hasPolicy: hasPolicy), let seq = arrivals[id] else { continue }
+            let view: ChannelView?
+            do {
+                view = try await store.read { try $0.channelView(id) }
+            } catch {
+                unreported[id] = seq
+                continue
+            }
+            guard let view, let membership = view.membership, membership.state == .member, membership.readSeq < seq,
                 arrivalRules.wants(view.channel)
             else { continue }
             do {

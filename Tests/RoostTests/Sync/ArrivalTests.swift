@@ -110,4 +110,27 @@ struct ArrivalTests {
         try await client.feed(.timer(.arrivals))
         #expect(arrived(&client) == [])
     }
+
+    @Test("X-33 Arrivals are reported later if the store can't be read: which channels have the reports, or one channel's row")
+    func unreadableStore() async throws {
+        for table in ["channels", "channel_attributes"] {
+            let clock = ManualClock()
+            let server = ScriptedServer { call in
+                call.operation == "reading.markDelivered" ? .result(Done()) : .error(.notFound("operation"))
+            }
+            let chat = try await server.connectedInGeneral(clock)
+            let store = try await chat.driver.files().store
+            let unread = membership(readSeq: 1, readCount: 0, channelSeq: 3, userSeq: 2)
+            try await server.send(mine(2, .readingUnmarked, unread))
+            try await until { try await store.read { try $0.channelView("general")?.membership?.readSeq } == 1 }
+            try await store.change { try $0.run("ALTER TABLE \(table) RENAME TO hidden") }
+            await chat.driver.report(["general": 3])
+            try await store.change { try $0.run("ALTER TABLE hidden RENAME TO \(table)") }
+            try await until { clock.ends.contains(.seconds(3)) }
+            #expect(await !server.operations().contains("reading.markDelivered"))
+            clock.advance(by: .seconds(3))
+            try await until { await server.operations().contains("reading.markDelivered") }
+            await chat.disconnect()
+        }
+    }
 }
