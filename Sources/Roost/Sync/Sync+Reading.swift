@@ -17,7 +17,8 @@ extension Sync {
     }
 
     mutating func startReading(_ channel: ChannelID, for token: CallToken) {
-        reading[channel] = reading[channel] ?? 0
+        // A mark that preceded this start may still be reported, with a position below that of an earlier start. The answer has the current one.
+        reading[channel] = isAuthenticated ? 0 : reading[channel] ?? 0
         showOverlay(of: channel)
         guard isAuthenticated else { return emit(.reply(token, .success([]))) }
         reportStart(of: channel, for: token)
@@ -46,6 +47,11 @@ extension Sync {
         return !pending(in: channel) { if case .unread = $0.operation { $0.failure == nil } else { false } }.isEmpty
     }
 
+    /// Whether the server hasn't answered yet to a report that a channel is read.
+    private func isStarting(_ channel: ChannelID) -> Bool {
+        calls.values.contains { if case .startReading(channel, _) = $0 { true } else { false } }
+    }
+
     /// Marks what this device has of the channel as read, as if by the user: without a connection the server doesn't know what was read.
     mutating func stopReading(_ channel: ChannelID, id: Int64, at time: Timestamp, serverReadSeq: Seq, for token: CallToken) {
         let serverReadSeq = max(serverReadSeq, reading[channel] ?? 0)
@@ -71,9 +77,10 @@ extension Sync {
         return true
     }
 
-    /// The server has ended the reading that it knew of, not one that is still to be reported.
+    /// The server has ended the reading that it knew of, not one that is still to be reported or that it hasn't confirmed: the notice may have been sent
+    /// before that start, and a stop would end what it begins.
     mutating func readingHasEnded(_ channel: ChannelID) {
-        guard !isUnreadFirst(channel) else { return }
+        guard !isUnreadFirst(channel), !isStarting(channel) else { return }
         endReading(channel)
         showOverlay(of: channel)
     }

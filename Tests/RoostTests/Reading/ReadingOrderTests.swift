@@ -80,6 +80,27 @@ struct ReadingOrderTests {
         #expect(replies(to: 8, &client) == [.success([])])
     }
 
+    @Test(
+        "AM-45 late news of another device's mark as unread doesn't end reading that has started again since",
+        arguments: [true, false])
+    func lateNews(isNotice: Bool) async throws {
+        var client = try await client()
+        try await client.receive(mine(2, .readingMarked, reported(3, userSeq: 2)))
+        try await client.feed(.startReading(7, Self.channel))
+        try await client.answer("reading.start", with: read)
+        try await client.feed(.startReading(8, Self.channel))
+        if isNotice {
+            try await client.receive(ReadingEndedFrame(readingEnded: .init(channel: Self.channel)))
+        } else {
+            try await client.receive(mine(3, .readingUnmarked, reported(2, userSeq: 3)))
+        }
+        #expect(client.calls.values.sorted() == ["reading.start"])
+        try await client.answer("reading.start", with: read)
+        #expect(client.sync.reading[Self.channel] == 3 && client.calls.isEmpty)
+        #expect(try await client.unread() == 0)
+        #expect(replies(to: 8, &client) == [.success([])])
+    }
+
     @Test("AM-45 a mark as unread that is refused or given up doesn't hold up reading, and neither does the end of the connection")
     func markFails() async throws {
         var refused = try await client()

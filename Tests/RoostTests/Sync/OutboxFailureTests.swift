@@ -88,6 +88,7 @@ struct OutboxFailureTests {
         var client = try await Harness()
         try await client.connectWithChannel()
         try await client.feed(.startReading(7, Self.channel))
+        try await client.answer("reading.start", with: UnreadCount(channelId: Self.channel, unreadCount: 0, readSeq: 3))
         #expect(try await client.unread() == 0)
         let saved = try await client.outbox.saved()
         let mute = OutboxOperation.mute(MuteNotifications(channel: failing))
