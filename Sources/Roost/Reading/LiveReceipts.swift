@@ -39,10 +39,10 @@ public final class LiveReceipts {
             changed: { [weak self] change in
                 // Former members aren't shown, and new members count as having read up to the seq at which they joined. There are no updates about
                 // the time before the user was back.
-                if !change.isEverything, !change.members.isEmpty {
+                if await self?.answer.hasChannelRestarted() == true {
                     self?.askSoon()
-                } else if await self?.answer.hasChannelRestarted() == true {
-                    self?.askSoon()
+                } else if !change.isEverything, !change.members.isEmpty {
+                    await self?.askAboutMembers()
                 }
             })
         following = chat.driver.signals.follow(channel, .readUpdated) { [weak self] in self?.take($0) }
@@ -125,14 +125,26 @@ public final class LiveReceipts {
         }
     }
 
-    /// Asks the server again after a signal that all its recipients received at the same moment.
-    private func askWithinSeconds() {
-        guard !isDisabled else { return }
+    /// Asks the server again after a signal or an event that all its recipients received at the same moment.
+    ///
+    /// - Parameter isSmallAgain: Whether a refusal because of the channel's size no longer holds.
+    private func askWithinSeconds(isSmallAgain: Bool = false) {
+        guard isSmallAgain || !isDisabled else { return }
         answer.markOutdated()
         follower.withinSeconds { [weak self] in
             // It may have been refused meanwhile.
-            if let self, answer.isOutdated, !isDisabled { await refresh() }
+            if let self, answer.isOutdated, isSmallAgain || !isDisabled { await refresh() }
         }
+    }
+
+    /// Asks the server again after members have changed, unless it doesn't list readers here.
+    private func askAboutMembers() async {
+        guard case .refused(let error) = phase, error.code == .featureDisabled else { return askWithinSeconds() }
+        // Only a refusal because of the channel's size has a limit.
+        guard error.limit != nil else { return }
+        let channel = channel
+        let count = try? await chat.driver.files().store.read { try $0.channel(channel)?.counters.memberCount }
+        if let count, count <= Limits.largeChannelMembers { askWithinSeconds(isSmallAgain: true) }
     }
 }
 

@@ -30,6 +30,55 @@ struct ReceiptQuestionTests {
             read: ReadUpdate(readers: seq.map { [ReadPosition(userId: "bob", readSeq: $0)] } ?? [], isWhole: isWhole))
     }
 
+    private func joined(memberCount: Int) -> Event {
+        let cat = Member(
+            userId: "cat", role: .member, state: .member, joinedAt: Timestamp(milliseconds: 0), joinedSeq: 4, changeSeq: 4)
+        let counters = ChannelCounters(
+            seq: 4, memberCount: memberCount, messageCount: 0, lastActivity: Timestamp(milliseconds: 4))
+        return Event(
+            kind: .memberJoined, stream: .channel("general"), seq: 4, actor: "cat", rows: Rows(counters: counters, [cat]))
+    }
+
+    @Test("SB-02 R08 after a join, receipts are requested again within seconds, and not at the moment of all others")
+    func joins() async throws {
+        let server = server { Self.page($0 == 0 ? 2 : 4) }
+        let chat = try await server.connectedInGeneral(clock)
+        let receipts = chat.channel("general").receipts()
+        try await receipts.loaded()
+        try await server.send(joined(memberCount: 3))
+        try await until { clock.isSpreading }
+        clock.advance(by: .milliseconds(499))
+        await letOthersRun()
+        #expect(await questions(server) == 1)
+        clock.advance(by: .seconds(5))
+        try await until { receipts.positions["bob"]?.readSeq == 4 }
+        await chat.disconnect()
+    }
+
+    @Test(
+        "SB-02 receipts of a channel that is too large are requested again after a change of members only if it is small enough then"
+    )
+    func tooLarge() async throws {
+        for memberCount in [1001, 1000] {
+            let refusal = RoostError(.featureDisabled, "It is too large.", limit: 1000)
+            let server = server { _ in .error(refusal) }
+            let clock = ManualClock()
+            let chat = try await server.connectedInGeneral(clock)
+            let receipts = chat.channel("general").receipts()
+            try await until { receipts.phase == .refused(refusal) }
+            try await server.send(joined(memberCount: memberCount))
+            let store = try await chat.driver.files().store
+            try await until { try await store.read { try $0.cursor(of: "general") } == 4 }
+            if memberCount == 1000 { try await until { clock.isSpreading } }
+            await letOthersRun()
+            clock.advance(by: .seconds(6))
+            if memberCount == 1000 { try await until { await questions(server) == 2 } }
+            await letOthersRun()
+            #expect(await questions(server) == (memberCount == 1000 ? 2 : 1))
+            await chat.disconnect()
+        }
+    }
+
     @Test(
         "SB-02 R08 after an incomplete signal, receipts are requested again within seconds, once, and not at the moment of all others"
     )
