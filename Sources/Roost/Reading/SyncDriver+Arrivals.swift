@@ -42,14 +42,14 @@ extension SyncDriver {
         for (id, type, hasPolicy) in candidates {
             // The first refusal applies to all channels of a type, thousands after a first connection: their rows aren't even read.
             guard arrivalRules.mayWant(type, hasPolicy: hasPolicy), let seq = arrivals[id] else { continue }
-            let view: ChannelView?
+            let found: ChannelView?
             do {
-                view = try await store.read { try $0.channelView(id) }
+                found = try await store.read { try $0.channelView(id) }
             } catch {
                 unreported[id] = seq
                 continue
             }
-            guard let view, let membership = view.membership, membership.state == .member, membership.readSeq < seq,
+            guard let view = found, let membership = view.membership, membership.state == .member, membership.readSeq < seq,
                 arrivalRules.wants(view.channel)
             else { continue }
             do {
