@@ -4,7 +4,7 @@ public import RoostAPI
 /// How far the members of a channel have read, as a live object (SB-02): for ticks beside a message, and for a list of its readers.
 ///
 /// It is fetched from the server, again after each reconnect, when the user leaves the channel, comes back to it or may read it again, and when a
-/// watch of it begins. In a channel of up to `Limits.receiptMembers` it then follows every change; in a larger one, only while the channel is watched
+/// watch of it begins, and within a few seconds after a member has joined or left. In a channel of up to `Limits.receiptMembers` it then follows every change; in a larger one, only while the channel is watched
 /// (``LiveChannel/watch(limit:watchersLimit:)``). Members who don't share their reading aren't included. The phase is `refused` with
 /// `feature_disabled` if the channel's policy has no `readEvents`, and in a channel of more than `Limits.largeChannelMembers`.
 @MainActor @Observable
@@ -27,6 +27,8 @@ public final class LiveReceipts {
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = Observers<[UserID: ReadPosition]>()
     @ObservationIgnored private var following: ObservationToken?
+    /// Whether a refusal because of the channel's size no longer holds.
+    @ObservationIgnored private var isSmallAgain = false
 
     init(of channel: ChannelID, in chat: Chat) {
         self.channel = channel
@@ -76,6 +78,7 @@ public final class LiveReceipts {
     private func refresh() async {
         await follower.work { [weak self] in
             guard let self else { return }
+            isSmallAgain = false
             try await answer.ask()
             receivedMeanwhile = [:]
             var fresh: [UserID: ReadPosition] = [:]
@@ -126,9 +129,7 @@ public final class LiveReceipts {
     }
 
     /// Asks the server again after a signal or an event that all its recipients received at the same moment.
-    ///
-    /// - Parameter isSmallAgain: Whether a refusal because of the channel's size no longer holds.
-    private func askWithinSeconds(isSmallAgain: Bool = false) {
+    private func askWithinSeconds() {
         guard isSmallAgain || !isDisabled else { return }
         answer.markOutdated()
         follower.withinSeconds { [weak self] in
@@ -144,7 +145,9 @@ public final class LiveReceipts {
         guard error.limit != nil else { return }
         let channel = channel
         let count = try? await chat.driver.files().store.read { try $0.channel(channel)?.counters.memberCount }
-        if let count, count <= Limits.largeChannelMembers { askWithinSeconds(isSmallAgain: true) }
+        guard let count, count <= Limits.largeChannelMembers else { return }
+        isSmallAgain = true
+        askWithinSeconds()
     }
 }
 

@@ -173,8 +173,8 @@ extension Sync {
         if let known = repeated(by: item, among: earlier) { return join(known, for: token) }
         // If the server refuses one of several messages, it deletes none.
         guard case .purge = item.operation else { return keep(item, for: token) }
-        // A pending undeletion stays: if this one is taken back, it counts again.
-        let superseded = earlier.filter { isTakenBack($0) && ($0.isRefused || !$0.operation.isUndeletion) }
+        // A pending undeletion stays: if this one is taken back, it counts again. One that waits for a mute to end would hold this one up.
+        let superseded = earlier.filter { isTakenBack($0) && ($0.isRefused || $0.isWaiting || !$0.operation.isUndeletion) }
         keep(item, removing: superseded, for: token)
     }
 

@@ -17,8 +17,7 @@ extension Sync {
     }
 
     mutating func startReading(_ channel: ChannelID, for token: CallToken) {
-        // A mark that preceded this start may still be reported, with a position below that of an earlier start. The answer has the current one.
-        reading[channel] = isAuthenticated ? 0 : reading[channel] ?? 0
+        reading[channel] = reading[channel] ?? 0
         showOverlay(of: channel)
         guard isAuthenticated else { return emit(.reply(token, .success([]))) }
         reportStart(of: channel, for: token)
@@ -183,6 +182,8 @@ extension Sync {
             noteReading(of: channel, upTo: membership.readSeq)
             return []
         }
+        // A mark that preceded a start that isn't answered yet. The answer has the current position.
+        guard !isStarting(channel) else { return [] }
         endReading(channel)
         // The server no longer marks what it sent before.
         readBefore[channel] = nil

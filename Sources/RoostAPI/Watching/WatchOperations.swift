@@ -199,7 +199,7 @@ public struct WatchedChannel: Codable, Hashable, Sendable {
     public var watcherCount: Int
     /// Some of the watchers by id: as many as requested, unless their profiles would exceed 1,048,576 bytes.
     public var watchers: [String: User]
-    /// Some of the members by id, at most 30; the rest with `member.list`.
+    /// Some of the members by id, at most 30; the rest with `member.list`. Only the caller if they may not list members.
     public var members: [String: Member]
     /// Summaries of those members, each once, ordered by id. Absent if there are none.
     public var users: [UserSummary]?

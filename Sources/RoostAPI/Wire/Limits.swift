@@ -150,7 +150,7 @@ public enum Limits {
     public static let typingUsers = 10
     /// Members up to which all of them are notified how far the others have read. In a channel with more, only its watchers are.
     public static let receiptMembers = 10
-    /// Watchers above which changes of the watchers are sent every five seconds at most.
+    /// Watchers above which changes of the watchers are sent every five seconds at most, and custom signals in batches.
     public static let manyWatchers = 100
     /// Connections on one of a server's event loops (one per core, unless `--event-loops` says otherwise) that read one channel, above which their
     /// read positions are stored every ten seconds.

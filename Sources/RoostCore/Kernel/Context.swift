@@ -89,7 +89,7 @@ public protocol Presence {
     func isOnline(_ user: UserID, _ channel: ChannelID) -> Bool
     /// The number of users who watch a channel.
     func watcherCount(of channel: ChannelID) -> Int
-    /// Whether more than a number of users watch a channel, or of connections here, which includes users who don't share that.
+    /// Whether more than a number of users watch a channel, including those here who don't share that.
     func isCrowded(_ channel: ChannelID, above count: Int) -> Bool
     /// Some of a channel's watchers, in the order in which they started.
     ///

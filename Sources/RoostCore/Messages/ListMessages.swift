@@ -163,6 +163,8 @@ struct HistoryWalk {
         _ read: (Seq, Int, Int) throws -> ([Message], Bool)
     ) throws -> ([Message], Bool) {
         var (messages, hasMore) = try read(seq, limit, sizeBytesMax)
+        // A read returns at least one message, for which the other side of the page may have left no room.
+        if time != nil, messages.count == 1, messages[0].contentSizeBytes > tieMax { return ([], true) }
         guard keepsTimesWhole, let time = messages.last?.createdAt ?? time else { return (messages, hasMore) }
         var sizeBytes = messages.reduce(0) { $0 + $1.contentSizeBytes }
         // The next one usually has another time already.

@@ -103,7 +103,7 @@ final class ClusterPresence: Presence, Sendable {
     }
 
     func isCrowded(_ channel: ChannelID, above count: Int) -> Bool {
-        board.isCrowded(channel, above: count) || watcherCount(of: channel) > count
+        watcherCount(of: channel) + board.hiddenWatcherCount(of: channel) > count
     }
 
     func watcherCount(of channel: ChannelID) -> Int {

@@ -15,6 +15,8 @@ final class PresenceBoard: Presence, Sendable {
         var watchers: [ChannelID: ArrivalOrder<UserID, Int>] = [:]
         /// For each channel the number of connections that watch it, including those of users who don't share that: they are notified all the same.
         var watches: [ChannelID: Int] = [:]
+        /// For each channel the watchers who don't share that, each with the number of their connections.
+        var hidden: [ChannelID: [UserID: Int]] = [:]
     }
     private let state = Mutex(State())
     private let listeners = Mutex(Listeners())
@@ -66,8 +68,11 @@ final class PresenceBoard: Presence, Sendable {
 
     func watcherCount(of channel: ChannelID) -> Int { state.withLock { $0.watchers[channel]?.count ?? 0 } }
 
+    /// The number of users who watch a channel here and don't share that.
+    func hiddenWatcherCount(of channel: ChannelID) -> Int { state.withLock { $0.hidden[channel]?.count ?? 0 } }
+
     func isCrowded(_ channel: ChannelID, above count: Int) -> Bool {
-        state.withLock { max($0.watchers[channel]?.count ?? 0, $0.watches[channel] ?? 0) > count }
+        watcherCount(of: channel) + hiddenWatcherCount(of: channel) > count
     }
 
     func watchers(of channel: ChannelID, offset: Int, limit: Int, elsewhere: [UserID]? = nil) -> [UserID] {
@@ -109,6 +114,7 @@ final class PresenceBoard: Presence, Sendable {
     func startedWatching(_ user: UserID, _ channel: ChannelID, isShown: Bool = true) {
         let (isFirst, began) = state.withLock { state in
             let isFirst = state.countWatches(of: channel, by: 1) == 1
+            if !isShown { state.countHidden(user, in: channel, by: 1) }
             return (isFirst, isShown ? state.countWatching(user, in: [channel], by: 1) : [])
         }
         if isFirst, let report = listeners.withLock({ $0 }).firstWatch { report(channel) }
@@ -117,7 +123,10 @@ final class PresenceBoard: Presence, Sendable {
 
     func stoppedWatching(_ user: UserID, _ channels: some Sequence<ChannelID>, isShown: Bool = true) {
         let ended = state.withLock { state in
-            for channel in channels { state.countWatches(of: channel, by: -1) }
+            for channel in channels {
+                state.countWatches(of: channel, by: -1)
+                if !isShown { state.countHidden(user, in: channel, by: -1) }
+            }
             return isShown ? state.countWatching(user, in: channels, by: -1) : []
         }
         reportWatching(user, ended)
@@ -177,6 +186,13 @@ extension PresenceBoard.State {
         let count = max(0, (watches[channel] ?? 0) + step)
         watches[channel] = count > 0 ? count : nil
         return count
+    }
+
+    /// Counts connections that watch a channel, of a user who doesn't share it.
+    fileprivate mutating func countHidden(_ user: UserID, in channel: ChannelID, by step: Int) {
+        let count = (hidden[channel]?[user] ?? 0) + step
+        hidden[channel, default: [:]][user] = count > 0 ? count : nil
+        if hidden[channel]?.isEmpty == true { hidden[channel] = nil }
     }
 
     /// Counts connections that watch channels, of a user who shares it.

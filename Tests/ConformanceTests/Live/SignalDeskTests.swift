@@ -22,10 +22,15 @@ import Testing
         let presence = PresenceBoard()
         let desk = SignalScheduler(presence: presence, on: loop, send: { _, _ in }, findViewers: { _, _ in })
         func isTaken(_ number: Int64) -> Bool { desk.takeCrowded([Self.signal("u\(number)", "cursor", number)]).now.isEmpty }
-        for number in 0..<Limits.manyWatchers { presence.startedWatching(UserID("u\(number)"), "stage", isShown: false) }
+        // Each of them counts once, however many of their connections watch.
+        for number in 0..<Limits.manyWatchers {
+            for _ in 0..<2 { presence.startedWatching(UserID("u\(number)"), "stage", isShown: number < 60) }
+        }
         #expect(!isTaken(1))
         presence.startedWatching("ann", "stage", isShown: false)
-        #expect(presence.watcherCount(of: "stage") == 0 && isTaken(2))
+        #expect(presence.watcherCount(of: "stage") == 60 && isTaken(2))
+        presence.stoppedWatching("ann", ["stage"], isShown: false)
+        #expect(presence.hiddenWatcherCount(of: "stage") == 40 && !presence.isCrowded("stage", above: Limits.manyWatchers))
         try loop.syncShutdownGracefully()
     }
 

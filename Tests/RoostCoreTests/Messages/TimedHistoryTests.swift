@@ -159,11 +159,13 @@ struct TimedHistoryTests {
         #expect(messages.map(\.seq) == all)
 
         // Around a message both sides together are one page.
-        let around = try world.perform(ListMessages(channel: "general", aroundMessage: messages[40].messageId), as: "ann")
-        let count = around.messages.count
-        #expect(around.messages.reduce(0) { $0 + $1.contentSizeBytes } <= Limits.pageContentBytes)
-        #expect(count > 40 && count < 80 && around.hasNewer && !around.hasOlder)
-        #expect(around.messages.map(\.seq) == Array(all.prefix(count)))
+        for place in [40, 60, 70] {
+            let around = try world.perform(ListMessages(channel: "general", aroundMessage: messages[place].messageId), as: "ann")
+            #expect(around.messages.reduce(0) { $0 + $1.contentSizeBytes } <= Limits.pageContentBytes)
+            #expect(around.messages.count > 40 && around.messages.count < 80 && around.hasNewer && around.hasOlder == (place > 40))
+            let first = try #require(all.firstIndex { $0 == around.messages.first?.seq })
+            #expect(around.messages.map(\.seq) == Array(all[first...].prefix(around.messages.count)))
+        }
     }
 
     @Test("SB-52 SB-53 with filters, messages of one time beyond the 5,000 searched seqs are on the next page")

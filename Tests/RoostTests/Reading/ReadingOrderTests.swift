@@ -101,6 +101,18 @@ struct ReadingOrderTests {
         #expect(replies(to: 8, &client) == [.success([])])
     }
 
+    @Test("AM-45 a mark as unread by another device during an outage ends reading, also if a repeated start was unanswered")
+    func markDuringOutage() async throws {
+        var client = try await client()
+        try await client.receive(mine(2, .readingMarked, reported(3, userSeq: 2)))
+        try await client.feed(.startReading(7, Self.channel))
+        try await client.answer("reading.start", with: read)
+        try await client.feed(.startReading(8, Self.channel))
+        try await disconnect(&client)
+        try await reconnect(&client, [reported(2, userSeq: 3)])
+        #expect(client.sync.reading[Self.channel] == nil && !client.calls.values.contains("reading.start"))
+    }
+
     @Test("AM-45 a mark as unread that is refused or given up doesn't hold up reading, and neither does the end of the connection")
     func markFails() async throws {
         var refused = try await client()

@@ -39,6 +39,17 @@ struct OutboxWaitTests {
         #expect(client.calls.values.contains("channel.muteNotifications"))
     }
 
+    @Test("R08 SB-59 a purge doesn't wait behind an undeletion that waits for the end of a mute")
+    func purgeAfterWaitingUndeletion() async throws {
+        var client = try await client()
+        let message = MessageID(rawValue: 2)
+        try await client.enqueue(.undelete(UndeleteMessage(channel: Self.channel, message: message)))
+        try await client.refuse("message.undelete", with: RoostError(.muted, "Muted.", until: Timestamp(milliseconds: 60_000)))
+        #expect(client.calls.isEmpty)
+        try await client.enqueue(.purge(PurgeMessage(channel: Self.channel, message: message)))
+        #expect(client.calls.values.sorted() == ["message.purge"])
+    }
+
     @Test("R08 a busy server is asked at growing intervals, at the earliest when it says")
     func backoff() async throws {
         var client = try await client()
