@@ -36,7 +36,7 @@ public struct ChannelItem: Identifiable, Hashable, Sendable {
     /// - Parameter users: The users whose summaries are known.
     init(_ view: ChannelView, _ users: [UserID: UserSummary], now: Timestamp) {
         var view = view
-        view.channel.updateTimedStates(now)
+        view.channel.updateTimedStates(at: now)
         func user(_ id: UserID?) -> UserSummary? { id.map { users[$0] ?? UserSummary(userId: $0) } }
         row = ChannelRow(view, sender: user(view.lastMessage?.sender), inviter: user(view.invitation?.inviter))
     }

@@ -100,13 +100,7 @@ struct ChannelOrder {
 
     /// The index of a channel's place, or the index at which it would be inserted.
     private func index(of place: ChannelPlace) -> Int {
-        var (low, high) = (0, places.count)
-        while low < high {
-            let middle = (low + high) / 2
-            let isBefore = isReversed ? place.isBefore(places[middle]) : places[middle].isBefore(place)
-            if isBefore { low = middle + 1 } else { high = middle }
-        }
-        return low
+        places.partitioningIndex { isReversed ? !place.isBefore($0) : !$0.isBefore(place) }
     }
 }
 

@@ -82,7 +82,7 @@ final class ChannelRow: Hashable, Sendable {
             channel = try Channel(cached: &reader)
         }
         channel.counters = counters
-        if let now { channel.updateTimedStates(now) }
+        if let now { channel.updateTimedStates(at: now) }
 
         var membership: Membership? = try reader.optional()
         let capabilities: Capabilities? = try reader.optional()

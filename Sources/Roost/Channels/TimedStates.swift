@@ -3,16 +3,10 @@ import RoostAPI
 /// A channel's silence and rate limit end by the clock, without an event (AM-07, AM-08), and so does a mute of the user. Rows hold the state as of
 /// when they were read; objects that show them wait for the next end, and show them again.
 extension Channel {
-    /// Sets the states that depend on when a silence and a rate limit end.
-    mutating func updateTimedStates(_ now: Timestamp) {
-        isMuted = mutedUntil.map { $0 > now } ?? false
-        isRateLimited = rateLimitedUntil.map { $0 > now } ?? false
-    }
-
-    /// Whether a silence or a rate limit has ended since ``updateTimedStates(_:)``.
+    /// Whether a silence or a rate limit has ended since `updateTimedStates(at:)`.
     func hasEndedState(at now: Timestamp) -> Bool {
         var current = self
-        current.updateTimedStates(now)
+        current.updateTimedStates(at: now)
         return current.isMuted != isMuted || current.isRateLimited != isRateLimited
     }
 

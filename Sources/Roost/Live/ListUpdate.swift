@@ -61,12 +61,7 @@ public struct ListUpdate<Item: Identifiable & Hashable & Sendable>: Sendable whe
     }
 
     private static func count(below number: Int, in sorted: [Int]) -> Int {
-        var (low, high) = (0, sorted.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if sorted[middle] < number { low = middle + 1 } else { high = middle }
-        }
-        return low
+        sorted.partitioningIndex { $0 >= number }
     }
 
     /// Adds the difference within the ranges in which the two lists differ.

@@ -7,13 +7,9 @@ enum LongestIncreasingSubsequence {
         /// For each index, the index before it in the run that it ends.
         var previous = [Int?](repeating: nil, count: numbers.count)
         for index in numbers.indices {
-            var (low, high) = (0, ends.count)
-            while low < high {
-                let middle = (low + high) / 2
-                if numbers[ends[middle]] < numbers[index] { low = middle + 1 } else { high = middle }
-            }
-            if low > 0 { previous[index] = ends[low - 1] }
-            if low < ends.count { ends[low] = index } else { ends.append(index) }
+            let length = ends.partitioningIndex { numbers[$0] >= numbers[index] }
+            if length > 0 { previous[index] = ends[length - 1] }
+            if length < ends.count { ends[length] = index } else { ends.append(index) }
         }
         var indices: Set<Int> = []
         var next = ends.last

@@ -389,7 +389,9 @@ public final class MessageList {
             } catch let error as RoostError where error.isRetryable {
                 // Without a connection it is retried on the next one; with a connection it wouldn't be.
                 if driver.statuses.current == .online { tryAgain(after: error) }
-            } catch {}
+            } catch {
+                // A refusal is final: the list keeps its rows, and an app that asks for an older page itself gets the error.
+            }
         }
     }
 

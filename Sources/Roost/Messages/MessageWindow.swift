@@ -172,17 +172,13 @@ struct MessageWindow: Sendable {
     }
 
     private mutating func take(_ message: CachedMessage) {
-        var (low, high) = (0, rows.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if rows[middle].seq < message.seq { low = middle + 1 } else { high = middle }
-        }
-        if low < rows.count, rows[low].seq == message.seq {
-            rows[low] = message
-        } else if low == rows.count {
+        let index = rows.partitioningIndex { $0.seq >= message.seq }
+        if index < rows.count, rows[index].seq == message.seq {
+            rows[index] = message
+        } else if index == rows.count {
             if !hasNewer { rows.append(message) }
-        } else if low > 0 {
-            rows.insert(message, at: low)
+        } else if index > 0 {
+            rows.insert(message, at: index)
         }
     }
 

@@ -198,14 +198,9 @@ struct OutboxQueue: Hashable, Sendable {
     }
 
     private func index(of place: OutboxPlace) -> Int {
-        var (low, high) = (order.startIndex, order.endIndex)
         // A new one is the last.
-        guard let last = order.last, last >= place else { return high }
-        while low < high {
-            let middle = (low + high) / 2
-            if order[middle] < place { low = middle + 1 } else { high = middle }
-        }
-        return low
+        guard let last = order.last, last >= place else { return order.endIndex }
+        return order.partitioningIndex { $0 >= place }
     }
 }
 
@@ -214,11 +209,6 @@ extension [MessageID] {
     fileprivate func firstIndex(from message: MessageID) -> Int {
         // A new one is mostly the last.
         guard let last, last >= message else { return endIndex }
-        var (low, high) = (startIndex, endIndex)
-        while low < high {
-            let middle = (low + high) / 2
-            if self[middle] < message { low = middle + 1 } else { high = middle }
-        }
-        return low
+        return partitioningIndex { $0 >= message }
     }
 }

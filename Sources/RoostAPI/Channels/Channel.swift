@@ -105,6 +105,14 @@ public struct Channel: ChannelAttributesCarrying, Hashable, Sendable {  // wire:
     }
 }
 
+extension Channel {
+    /// Sets the states that depend on when a silence and a rate limit end (AM-07, AM-08).
+    package mutating func updateTimedStates(at now: Timestamp) {
+        isMuted = mutedUntil.map { $0 > now } ?? false
+        isRateLimited = rateLimitedUntil.map { $0 > now } ?? false
+    }
+}
+
 extension Channel: WireWritable {
     // derived: write(to:)
     public func write(to json: inout JSONBytes) {

@@ -96,14 +96,8 @@ extension Channel: BoundRow {
         var channel = try Channel(reading: &row)
         let policy = OwnPolicy(discovery: try row.value(), join: try row.value(), changes: channel.policy)
         channel.isPublic = policy.discovery == .everyone && policy.join == .everyone
-        channel.updateTimedStates(now: now)
+        channel.updateTimedStates(at: now)
         return (channel, policy)
-    }
-
-    /// Sets the fields that depend on the clock.
-    mutating func updateTimedStates(now: Timestamp) {
-        isMuted = mutedUntil.map { $0 > now } ?? false
-        isRateLimited = rateLimitedUntil.map { $0 > now } ?? false
     }
 }
 

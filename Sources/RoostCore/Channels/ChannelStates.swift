@@ -75,7 +75,7 @@ extension Context {
         let seq = access.counters.advance(at: now)
         after.updatedAt = now
         after.counters = access.counters
-        after.updateTimedStates(now: now)
+        after.updateTimedStates(at: now)
         try transaction.perform(
             """
             UPDATE channels

@@ -123,16 +123,9 @@ private struct OwnChannelList: Sendable {
 extension [OwnChannel] {
     /// The index of a channel in the byte order of the ids, or the index where it would be.
     func place(of channel: ChannelID) -> (index: Int, isFound: Bool) {
-        var (low, high) = (0, count)
-        while low < high {
-            let middle = low + (high - low) / 2
-            if self[middle].channel.rawValue.utf8.lexicographicallyPrecedes(channel.rawValue.utf8) {
-                low = middle + 1
-            } else {
-                high = middle
-            }
-        }
-        return (low, low < count && self[low].channel.rawValue.utf8.elementsEqual(channel.rawValue.utf8))
+        let id = channel.rawValue.utf8
+        let index = partitioningIndex { !$0.channel.rawValue.utf8.lexicographicallyPrecedes(id) }
+        return (index, index < count && self[index].channel.rawValue.utf8.elementsEqual(id))
     }
 }
 

@@ -63,9 +63,7 @@ struct Cursor: Hashable {
     }
 
     private static func written(_ text: String) -> Written? {
-        var base64 = text.replacingOccurrences(of: "-", with: "+").replacingOccurrences(of: "_", with: "/")
-        base64 += String(repeating: "=", count: (4 - base64.utf8.count % 4) % 4)
-        guard let data = Data(base64Encoded: base64) else { return nil }
+        guard let data = Base64URL.decode(text.utf8) else { return nil }
         return try? JSONDecoder().decode(Written.self, from: data)
     }
 }
