@@ -136,7 +136,7 @@ final class PostgreSQLTransaction: WriteTransaction {
                 self.operation?.hasSavepoint = true
             }
             if !held.isBypassed {
-                try sendDue()
+                try sendPending()
                 if isWriting { held.forget() }
             }
             return try body(operation != nil)
@@ -144,11 +144,11 @@ final class PostgreSQLTransaction: WriteTransaction {
     }
 
     /// Sends deferred writes. They also belong to finished operations: a failure fails the whole transaction.
-    private func sendDue() throws {
-        let due = try held.takeDue(isInside: operation?.hasSavepoint == true)
-        guard !due.isEmpty else { return }
+    private func sendPending() throws {
+        let pending = try held.takePendingWrites(isInside: operation?.hasSavepoint == true)
+        guard !pending.isEmpty else { return }
         if held.hasOperationWritten { operation?.hasWritten = true }
-        for sql in due { try connection.send(sql) }
+        for sql in pending { try connection.send(sql) }
     }
 
     /// Sends the collected rows, which a statement may need. They count as part of an operation: a run that collects rows has no savepoints, and is
@@ -244,7 +244,7 @@ final class PostgreSQLTransaction: WriteTransaction {
         if let ending { throw ending.failure }
         let result = try noting {
             try sendCollected()
-            try sendDue()
+            try sendPending()
             return try connection.ask("COMMIT")
         }
         // The server answers the commit of a doomed transaction with its rollback, and doesn't report that as a failure.

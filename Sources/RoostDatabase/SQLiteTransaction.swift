@@ -63,7 +63,7 @@ final class SQLiteTransaction: WriteTransaction {
     /// Sends deferred writes, and commits.
     func commit() throws {
         guard !needsSavepoints else { throw Self.care }
-        try writeDue()
+        try writePending()
         _ = try run("COMMIT") { _ in }
     }
 
@@ -131,23 +131,23 @@ final class SQLiteTransaction: WriteTransaction {
         if usesSavepoints {
             // Deferred writes of earlier operations stay whatever the outcome of this one, so they are sent before its savepoint if this one has
             // added none.
-            if !batchMemory.isBypassed, !batchMemory.hasOperationWritten { try writeDue() }
+            if !batchMemory.isBypassed, !batchMemory.hasOperationWritten { try writePending() }
             if operation?.hasSavepoint == false, isWriting || batchMemory.hasOperationWritten {
                 _ = try run("SAVEPOINT operation") { _ in }
                 operation?.hasSavepoint = true
             }
         }
         guard !batchMemory.isBypassed else { return }
-        try writeDue()
+        try writePending()
         if isWriting { batchMemory.forget() }
     }
 
-    private func writeDue() throws {
+    private func writePending() throws {
         guard let batchMemory else { return }
         do {
-            let due = try batchMemory.takeDue(isInside: operation?.hasSavepoint == true)
-            if !due.isEmpty, batchMemory.hasOperationWritten { operation?.hasWritten = true }
-            for sql in due { _ = try run(sql) { _ in } }
+            let pending = try batchMemory.takePendingWrites(isInside: operation?.hasSavepoint == true)
+            if !pending.isEmpty, batchMemory.hasOperationWritten { operation?.hasWritten = true }
+            for sql in pending { _ = try run(sql) { _ in } }
         } catch {
             // It belongs to finished operations, so it can't be undone with the current one.
             guard let failure = error as? DatabaseFailure, failure.kind != .statement else {

@@ -126,7 +126,7 @@ private final class StatementRecorder: Transaction {
             var context = Context(
                 transaction: recorder, caller: caller, now: try transaction.now(), ids: ids, scope: send.scope(for: caller))
             _ = try send.handle(in: &context)
-            for sql in try recorder.batchMemory?.takeDue(isInside: false) ?? [] { try recorder.perform(sql) }
+            for sql in try recorder.batchMemory?.takePendingWrites(isInside: false) ?? [] { try recorder.perform(sql) }
             return recorder.statements
         }
     }

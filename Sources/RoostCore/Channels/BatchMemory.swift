@@ -48,12 +48,12 @@ public final class BatchMemory {
     }
 
     /// A channel's pending writes. Without counters, the head has none.
-    private struct Due {
+    private struct PendingWrites {
         var counters: ChannelCounters?
         var senders: [UserID: Sent] = [:]
         var mentioned: [UserID: NewestMention] = [:]
 
-        var isNothing: Bool { counters == nil && senders.isEmpty && mentioned.isEmpty }
+        var isEmpty: Bool { counters == nil && senders.isEmpty && mentioned.isEmpty }
 
         /// Adds a member's message, and returns the member's earlier pending messages.
         mutating func addMessage(of sender: UserID, count: Int, at seq: Seq) -> Sent? {
@@ -72,7 +72,7 @@ public final class BatchMemory {
     /// The position of a user's own stream, and whether it is still to be written.
     private struct Head {
         let seq: Seq
-        let isDue: Bool
+        let isPending: Bool
     }
 
     /// The pending state before the current operation changed it; nil for none.
@@ -83,31 +83,31 @@ public final class BatchMemory {
         case head(UserID, Head?)
 
         /// Returns a channel's pending writes without this change.
-        func takenBack(from due: Due?, of channel: ChannelID) -> Due? {
+        func undone(from pending: PendingWrites?, of channel: ChannelID) -> PendingWrites? {
             switch self {
             case .message(channel, let counters, let sender, let sent):
-                guard var due else { return nil }
-                due.counters = counters
-                if let sender { due.senders[sender] = sent }
-                return due.isNothing ? nil : due
+                guard var pending else { return nil }
+                pending.counters = counters
+                if let sender { pending.senders[sender] = sent }
+                return pending.isEmpty ? nil : pending
             case .mention(channel, let user, let mention):
-                guard var due else { return nil }
-                due.mentioned[user] = mention
-                return due.isNothing ? nil : due
-            default: return due
+                guard var pending else { return nil }
+                pending.mentioned[user] = mention
+                return pending.isEmpty ? nil : pending
+            default: return pending
             }
         }
     }
 
     private var known: [ChannelID: Known] = [:]
-    private var due: [ChannelID: Due] = [:]
+    private var pending: [ChannelID: PendingWrites] = [:]
     /// The positions of users' own streams: those that this transaction has locked, or has read where there is no other writer.
     private var heads: [UserID: Head] = [:]
-    private var hasDueHeads = false
+    private var hasPendingHeads = false
     /// The current operation's changes here.
     private var added: [Before] = []
     /// Writes that were pending before the operation and were carried out during it, inside its savepoint.
-    private var writtenInside: [ChannelID: Due] = [:]
+    private var writtenInside: [ChannelID: PendingWrites] = [:]
     private var headsWrittenInside: [UserID: Head] = [:]
     fileprivate var isBypassing = false
     fileprivate var isKeeping = false
@@ -140,56 +140,56 @@ public final class BatchMemory {
         for before in added.reversed() {
             switch before {
             case .message(let channel, _, _, _), .mention(let channel, _, _):
-                due[channel] = before.takenBack(from: due[channel], of: channel)
+                pending[channel] = before.undone(from: pending[channel], of: channel)
             case .head(let user, let head): heads[user] = head
             }
         }
         if isRolledBack {
-            due.merge(writtenInside) { $1 }
+            pending.merge(writtenInside) { $1 }
             heads.merge(headsWrittenInside) { $1 }
         }
         // Locks that only the operation took are released, and its writes are gone.
-        heads = heads.filter(\.value.isDue)
-        hasDueHeads = !heads.isEmpty
+        heads = heads.filter(\.value.isPending)
+        hasPendingHeads = !heads.isEmpty
         beginOperation()
     }
 
     /// Returns the statements for the pending writes, in the order of the channels' ids.
     ///
     /// - Parameter isInside: Whether they are undone with the current operation.
-    public func takeDue(isInside: Bool) throws -> [SQL] {
-        guard !due.isEmpty || hasDueHeads else { return [] }
+    public func takePendingWrites(isInside: Bool) throws -> [SQL] {
+        guard !pending.isEmpty || hasPendingHeads else { return [] }
         if isInside { keepWritten() }
         var statements: [SQL] = []
-        statements.reserveCapacity(due.count * 2 + 4)
-        for (channel, due) in due.sorted(by: { $0.key.rawValue.utf8.lexicographicallyPrecedes($1.key.rawValue.utf8) }) {
-            if let counters = due.counters { statements.append(try .movingStream(of: channel, to: counters)) }
-            for (sender, sent) in due.senders {
+        statements.reserveCapacity(pending.count * 2 + 4)
+        for (channel, pending) in pending.sorted(by: { $0.key.rawValue.utf8.lexicographicallyPrecedes($1.key.rawValue.utf8) }) {
+            if let counters = pending.counters { statements.append(try .movingStream(of: channel, to: counters)) }
+            for (sender, sent) in pending.senders {
                 statements.append(.sent(upTo: sent.lastSeq, count: sent.count, by: sender, in: channel))
             }
-            for (user, mention) in due.mentioned { statements.append(.mentioned(mention, user, in: channel)) }
+            for (user, mention) in pending.mentioned { statements.append(.mentioned(mention, user, in: channel)) }
         }
-        due.removeAll(keepingCapacity: true)
-        if hasDueHeads { statements += takeDueHeads() }
+        pending.removeAll(keepingCapacity: true)
+        if hasPendingHeads { statements += takePendingHeads() }
         return statements
     }
 
-    private func takeDueHeads() -> [SQL] {
-        let rows = heads.compactMap { user, head in head.isDue ? [user.column(), head.seq.column()] : nil }
-        heads = heads.mapValues { Head(seq: $0.seq, isDue: false) }
-        hasDueHeads = false
+    private func takePendingHeads() -> [SQL] {
+        let rows = heads.compactMap { user, head in head.isPending ? [user.column(), head.seq.column()] : nil }
+        heads = heads.mapValues { Head(seq: $0.seq, isPending: false) }
+        hasPendingHeads = false
         return rows.cutForStatements().map { .movingStreams(to: Array($0)) }
     }
 
     /// Keeps the earlier pending writes that are about to be carried out inside the operation's savepoint.
     private func keepWritten() {
-        for (channel, due) in due where writtenInside[channel] == nil {
-            writtenInside[channel] = added.reversed().reduce(due as Due?) { $1.takenBack(from: $0, of: channel) }
+        for (channel, pending) in pending where writtenInside[channel] == nil {
+            writtenInside[channel] = added.reversed().reduce(pending as PendingWrites?) { $1.undone(from: $0, of: channel) }
         }
-        for (user, head) in heads where head.isDue && headsWrittenInside[user] == nil {
+        for (user, head) in heads where head.isPending && headsWrittenInside[user] == nil {
             var before: Head? = head
             for case .head(user, let head) in added.reversed() { before = head }
-            if let before, before.isDue { headsWrittenInside[user] = before }
+            if let before, before.isPending { headsWrittenInside[user] = before }
         }
     }
 
@@ -219,11 +219,11 @@ public final class BatchMemory {
     func keep(_ mention: WrittenChannelMention?, of channel: ChannelID) { known[channel]?.mention = mention }
 
     /// Whether the rows of a channel differ from the database's.
-    fileprivate func isDue(_ channel: ChannelID) -> Bool { due[channel] != nil }
+    fileprivate func hasPendingWrites(_ channel: ChannelID) -> Bool { pending[channel] != nil }
 
     /// Whether a member's row differs from the database's.
-    fileprivate func isDue(_ user: UserID, in channel: ChannelID) -> Bool {
-        due[channel].map { $0.senders[user] != nil || $0.mentioned[user] != nil } ?? false
+    fileprivate func hasPendingWrites(_ user: UserID, in channel: ChannelID) -> Bool {
+        pending[channel].map { $0.senders[user] != nil || $0.mentioned[user] != nil } ?? false
     }
 
     /// Whether messages of a channel were deleted for good; nil if the channel's common part has to be read.
@@ -256,26 +256,26 @@ public final class BatchMemory {
 
     fileprivate func addChange(in access: ChannelAccess) {
         let channel = access.channelId
-        added.append(.message(channel, due[channel]?.counters, sender: nil, nil))
-        due[channel, default: Due()].counters = access.counters
+        added.append(.message(channel, pending[channel]?.counters, sender: nil, nil))
+        pending[channel, default: PendingWrites()].counters = access.counters
         known[channel]?.access.counters = access.counters
     }
 
     fileprivate func addMessage(of sender: UserID, count: Int, in access: ChannelAccess) {
         let channel = access.channelId
-        let counters = due[channel]?.counters
-        due[channel, default: Due()].counters = access.counters
+        let counters = pending[channel]?.counters
+        pending[channel, default: PendingWrites()].counters = access.counters
         let sent =
             access.isMember
-            ? due[channel]?.addMessage(of: sender, count: count, at: access.counters.seq) ?? nil
-            : due[channel]?.senders[sender]
+            ? pending[channel]?.addMessage(of: sender, count: count, at: access.counters.seq) ?? nil
+            : pending[channel]?.senders[sender]
         added.append(.message(channel, counters, sender: sender, sent))
         known[channel]?.addMessage(of: sender, count: count, access.counters)
     }
 
     fileprivate func addMention(of own: ChannelAccess.OwnMember, _ user: UserID, in channel: ChannelID) {
-        added.append(.mention(channel, user, due[channel]?.mentioned[user]))
-        due[channel, default: Due()].mentioned[user] = NewestMention(of: own.row)
+        added.append(.mention(channel, user, pending[channel]?.mentioned[user]))
+        pending[channel, default: PendingWrites()].mentioned[user] = NewestMention(of: own.row)
         keep(own, of: user, in: channel)
     }
 
@@ -288,8 +288,8 @@ public final class BatchMemory {
 
     /// Moves a user's own stream, whose head this transaction has locked. Written at the end of the batch, or before anything reads it.
     func moveHead(of user: UserID, to seq: Seq) {
-        added.append(.head(user, heads.updateValue(Head(seq: seq, isDue: true), forKey: user)))
-        hasDueHeads = true
+        added.append(.head(user, heads.updateValue(Head(seq: seq, isPending: true), forKey: user)))
+        hasPendingHeads = true
     }
 
     /// Keeps the position of a user's own stream as it was read, where there is no other writer.
@@ -298,7 +298,7 @@ public final class BatchMemory {
     }
 
     /// Keeps the position of a user's own stream that this transaction has locked and written.
-    func learn(head seq: Seq, of user: UserID) { heads[user] = Head(seq: seq, isDue: false) }
+    func learn(head seq: Seq, of user: UserID) { heads[user] = Head(seq: seq, isPending: false) }
 }
 
 /// A channel's newest valid mention.
@@ -339,13 +339,13 @@ extension Transaction {
     ) rethrows -> ChannelAccess? {
         guard let batchMemory else { return try read() }
         if let access = batchMemory.access(to: channel, of: user) { return access }
-        if let hasPurges = batchMemory.hasPurges(channel), !batchMemory.isDue(user, in: channel),
+        if let hasPurges = batchMemory.hasPurges(channel), !batchMemory.hasPendingWrites(user, in: channel),
             let own = try bypassingBatchMemory({ try readMember(hasPurges) })
         {
             batchMemory.keep(own, of: user, in: channel)
             return batchMemory.access(to: channel, of: user)
         }
-        let access = batchMemory.isDue(channel) ? try read() : try bypassingBatchMemory(read)
+        let access = batchMemory.hasPendingWrites(channel) ? try read() : try bypassingBatchMemory(read)
         if let access { batchMemory.learn(access, of: user) }
         return access
     }
@@ -354,7 +354,7 @@ extension Transaction {
     func write(_ sql: SQL, toMember user: UserID, of channel: ChannelID) throws {
         guard let batchMemory else { return try perform(sql) }
         defer { batchMemory.keep(nil, of: user, in: channel) }
-        guard batchMemory.isDue(user, in: channel) else { return try bypassingBatchMemory { try perform(sql) } }
+        guard batchMemory.hasPendingWrites(user, in: channel) else { return try bypassingBatchMemory { try perform(sql) } }
         batchMemory.isKeeping = true
         defer { batchMemory.isKeeping = false }
         try perform(sql)

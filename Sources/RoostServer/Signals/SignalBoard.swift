@@ -4,21 +4,21 @@ import RoostCore
 /// The pending signals: who is typing, whose watching has changed, and when the next signal is due. A value without a clock and without I/O; times
 /// are milliseconds.
 ///
-/// However many people type, a channel's clients get at most one typing signal per ``Settings/pause``: each lists everyone typing now, so an
+/// However many people type, a channel's clients get at most one typing signal per ``Settings/pauseMilliseconds``: each lists everyone typing now, so an
 /// earlier one may be lost. In channels with many watchers, changes of watchers are sent even less often (Stream's rule for more than 100).
 struct SignalBoard {
     struct Settings: Hashable, Sendable {
         /// The minimum time between two signals of one kind for one channel.
-        var pause: Int64 = 500
+        var pauseMilliseconds: Int64 = 500
         /// The same for watchers of channels with more than ``manyWatchers``.
-        var longPause: Int64 = 5000
+        var longPauseMilliseconds: Int64 = 5000
         var manyWatchers = Limits.manyWatchers
         /// After this time users who are still typing are sent again: otherwise clients assume that typing has ended.
-        var repetition: Int64 = 5000
+        var repetitionMilliseconds: Int64 = 5000
         /// How long a user counts as typing without a further call.
-        var typingTime: Int64 = Int64(Limits.typingSeconds) * 1000
+        var typingMilliseconds: Int64 = Int64(Limits.typingSeconds) * 1000
         /// The minimum time between two searches for the audience of one user's name or picture.
-        var profilePause: Int64 = 2000
+        var profilePauseMilliseconds: Int64 = 2000
         /// The most users whose audience is searched for at once, and the most queued for it. Changes of further users arrive with the next page
         /// that names them.
         var profilesAtOnce = 20
@@ -115,7 +115,7 @@ struct SignalBoard {
 
     mutating func types(_ user: UserID, in channel: ChannelID, at now: Int64) {
         if let users = typing[channel]?.users, users[user] == nil, users.count >= settings.typingMax { return }
-        typing[channel, default: Typing()].users[user] = now + settings.typingTime
+        typing[channel, default: Typing()].users[user] = now + settings.typingMilliseconds
     }
 
     mutating func stopsTyping(_ user: UserID, in channel: ChannelID) { typing[channel]?.users[user] = nil }
@@ -128,7 +128,7 @@ struct SignalBoard {
         guard let lastSent = typing[channel]?.lastSent, lastSent.users.contains(user) else { return }
         // A signal's audience is looked up before it is sent: it may arrive after the message, and name its sender again. One taken a pause ago has
         // been sent, unless the server is so busy that the look-up takes longer; then clients assume after 10 seconds that typing has ended.
-        if now - (typing[channel]?.lastSentAt ?? now) < settings.pause {
+        if now - (typing[channel]?.lastSentAt ?? now) < settings.pauseMilliseconds {
             typing[channel]?.lastSent = nil
         } else {
             typing[channel]?.lastSent?.users.removeAll { $0 == user }
@@ -188,7 +188,7 @@ struct SignalBoard {
         let users = Array(due.prefix(settings.profilesAtOnce))
         for user in users {
             changedProfiles[user] = nil
-            profileCooldowns[user] = now + settings.profilePause
+            profileCooldowns[user] = now + settings.profilePauseMilliseconds
         }
         return users
     }
@@ -271,17 +271,17 @@ struct SignalBoard {
         guard var state = typing[channel] else { return }
         state.users.removeAll { $0 <= now }
         let users = state.now
-        let pause = users == state.lastSent ? settings.repetition : settings.pause
+        let pause = users == state.lastSent ? settings.repetitionMilliseconds : settings.pauseMilliseconds
         if now - state.lastSentAt >= pause, !(users.users.isEmpty && state.showsNobodyTyping) {
             signals.append(Signal(kind: .typingChanged, channel: channel, typing: users))
             (state.lastSent, state.lastSentAt) = (users, now)
         }
-        let isOver = state.users.isEmpty && state.showsNobodyTyping && now - state.lastSentAt >= settings.pause
+        let isOver = state.users.isEmpty && state.showsNobodyTyping && now - state.lastSentAt >= settings.pauseMilliseconds
         typing[channel] = isOver ? nil : state
     }
 
     private mutating func takeReading(in channel: ChannelID, at now: Int64, _ signals: inout [Signal]) {
-        guard var state = reading[channel], now - state.lastSentAt >= settings.pause else { return }
+        guard var state = reading[channel], now - state.lastSentAt >= settings.pauseMilliseconds else { return }
         guard !state.positions.isEmpty || state.hasUnnamed else { return reading[channel] = nil }
         let readers = state.positions.elements(limit: Limits.readersPerSignal).compactMap { state.positions[$0] }
         signals.append(
@@ -293,7 +293,7 @@ struct SignalBoard {
     }
 
     private mutating func takeCustomSignals(in channel: ChannelID, at now: Int64, _ signals: inout [Signal]) {
-        guard var state = customSignals[channel], now - state.lastSentAt >= settings.pause else { return }
+        guard var state = customSignals[channel], now - state.lastSentAt >= settings.pauseMilliseconds else { return }
         guard !state.signals.isEmpty else { return customSignals[channel] = nil }
         for key in state.signals.elements(limit: settings.customAtOnce) {
             if let signal = state.signals[key] { signals.append(signal) }
@@ -306,7 +306,7 @@ struct SignalBoard {
     private mutating func takeProfiles(at now: Int64, _ signals: inout [Signal]) {
         var takenCount = 0
         for channel in profiles.elements() where takenCount < settings.profileChannelsAtOnce {
-            guard var state = profiles[channel], now - state.lastSentAt >= settings.pause else { continue }
+            guard var state = profiles[channel], now - state.lastSentAt >= settings.pauseMilliseconds else { continue }
             guard !state.users.isEmpty || state.hasUnnamed else {
                 profiles[channel] = nil
                 continue
@@ -337,6 +337,6 @@ struct SignalBoard {
         let isWhole = !state.hasUnnamed && came.count <= names && left.count <= names
         send(Array(came.prefix(names)), Array(left.prefix(names)), isWhole)
         let isLarge = presence.isCrowded(channel, above: settings.manyWatchers)
-        return WatcherMovements(lastSentAt: now, pause: isLarge ? settings.longPause : settings.pause)
+        return WatcherMovements(lastSentAt: now, pause: isLarge ? settings.longPauseMilliseconds : settings.pauseMilliseconds)
     }
 }

@@ -80,7 +80,7 @@ struct BatchMemoryTests {
                 if number == 4 { try world.perform(DeleteMessage(channel: "general", message: sent.messageId), as: sender) }
             }
             let memory = try #require(world.batched?.batchMemory)
-            let due = try memory.takeDue(isInside: false)
+            let due = try memory.takePendingWrites(isInside: false)
             let tables = due.compactMap { sql in
                 ["channel_heads", "members"].first { sql.text.hasPrefix("UPDATE \($0)") }
             }
@@ -99,7 +99,7 @@ struct BatchMemoryTests {
         try world.batch {
             for channel in channels + channels.reversed() { try world.send("hi", to: channel, as: "ann") }
             let memory = try #require(world.batched?.batchMemory)
-            let due = try memory.takeDue(isInside: false)
+            let due = try memory.takePendingWrites(isInside: false)
             let heads = due.filter { $0.text.hasPrefix("UPDATE channel_heads") }.compactMap(\.values.last)
             let expected = ["Figs", "ants", "bees", "cats", "dogs", "eels"].map { SQLValue.text($0) }
             #expect(heads == expected)
@@ -125,7 +125,7 @@ struct BatchMemoryTests {
                 try world.perform(send, as: number.isMultiple(of: 2) ? "ann" : "bob")
             }
             let memory = try #require(world.batched?.batchMemory)
-            let due = try memory.takeDue(isInside: false)
+            let due = try memory.takePendingWrites(isInside: false)
             let tables = due.compactMap { sql in ["channel_heads", "members"].first { sql.text.hasPrefix("UPDATE \($0)") } }
             #expect(tables == ["channel_heads", "members", "members"], "nothing was written before its time")
             for sql in due { try world.batched?.perform(sql) }
@@ -148,7 +148,7 @@ struct BatchMemoryTests {
                 try world.perform(message, as: number == 1 ? "bob" : "ann")
             }
             let memory = try #require(world.batched?.batchMemory)
-            let due = try memory.takeDue(isInside: false)
+            let due = try memory.takePendingWrites(isInside: false)
             let tables = due.compactMap { sql in ["channel_heads", "members", "user_heads"].first { sql.text.contains($0) } }
             #expect(
                 tables == ["channel_heads"] + Array(repeating: "members", count: 4) + ["user_heads", "user_heads"],
