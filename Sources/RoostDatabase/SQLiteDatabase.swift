@@ -13,7 +13,7 @@ import Synchronization
 /// - `journal_mode = WAL` and `synchronous = FULL`: a commit returns after fsync. ``durability()`` reads both back.
 /// - Every page carries a checksum (`CPageVFS`): a damaged one is an error of the operation that needs it, and never an answer.
 /// - Checkpoints are run by ``maintain(lane:isIdle:)`` and not by SQLite, which would ignore their failures.
-/// - The file, its log and `roost.state` are compared with each other at each start ([0031](docs/decisions/0031-files-that-know-each-other.md)).
+/// - The file, its log and `roost.state` are compared with each other at each start ([0031](docs/decisions/0031-data-files-that-verify-each-other.md)).
 /// - Readers are separate connections and not GRDB's pool, which checks the schema's version before each read.
 public final class SQLiteDatabase: Database {
     let writer: DatabaseQueue

@@ -8,7 +8,7 @@ import RoostCore
 /// An operation that throws before it has written anything leaves nothing to undo, and rules check what can be refused before they write. So a
 /// transaction first runs without savepoints: with a savepoint SQLite copies every page that the operation is the first to change. If an operation
 /// throws after it has written, ``needsSavepoints`` records that this run can't be committed; it is run again, carefully: each operation has a savepoint
-/// before it writes ([0014](docs/decisions/0014-without-savepoints-first.md)).
+/// before it writes ([0014](docs/decisions/0014-operations-run-without-savepoints-first.md)).
 ///
 /// GRDB opens the connections; SQLite's own functions bind values and read columns, and statements are kept.
 final class SQLiteTransaction: WriteTransaction {

@@ -5,7 +5,7 @@ import Synchronization
 /// One operation on its way through the engine.
 ///
 /// It is passed from list to list, so it is a single reference: as a value, copying it took a tenth of a send
-/// ([0090](docs/decisions/0090-a-job-is-one-reference.md)).
+/// ([0090](docs/decisions/0090-a-job-is-one-reference-and-large-notices-are-boxed.md)).
 final class Job: Sendable {
     /// The name under which it is counted.
     let operation: String

@@ -3,7 +3,7 @@ import RoostCore
 import Synchronization
 
 /// The streams that have receivers among the connections of one event loop: a delivery only wakes loops with receivers
-/// ([0105](docs/decisions/0105-a-delivery-wakes-loops-with-receivers.md)).
+/// ([0105](docs/decisions/0105-a-delivery-wakes-only-event-loops-with-receivers.md)).
 ///
 /// Streams are counted in a table of fixed size, at the index of their hash. A stream whose entry is 0 has no receiver on the loop; another entry
 /// may belong to a different stream with the same index, and then the loop is woken for nothing. Receivers are
