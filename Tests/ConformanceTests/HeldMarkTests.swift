@@ -27,7 +27,7 @@ struct HeldMarkTests {
         let socket = hub.nextSocketID(on: group.next())
         let finished = Mailbox<Bool>()
         func runOther() async throws {
-            try await engine.perform(OperationName.none, for: .server, scope: .channel("nowhere"), isReadOnly: false) { _ in [] }
+            try await engine.perform(Job.Traits(scope: .channel("nowhere")), for: .server) { _ in [] }
         }
         let marks: [@Sendable () throws -> Void] = [
             { Task { finished.put((try? await engine.perform(mark, for: ann)) == nil) } },

@@ -228,7 +228,7 @@ final class EffectRunner: Sendable {
         then: @escaping @Sendable (Result<[UInt8], RoostError>) -> Void
     ) {
         let job = Job(
-            operation: OperationName.effect, caller: .server, scope: scope,
+            .init(operation: OperationName.effect, scope: scope), caller: .server,
             run: {
                 try run(&$0)
                 return []

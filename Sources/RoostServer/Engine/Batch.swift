@@ -243,7 +243,7 @@ enum WriteBatch {
     private static func messages(of batch: [Job]) -> [ChannelCaller: Set<ClientID>] {
         var messages: [ChannelCaller: Set<ClientID>] = [:]
         for job in batch where job.scope.channels.count == 1 {
-            guard let clientId = job.sentClientId, let channel = job.scope.channels.first else { continue }
+            guard let clientId = job.traits.sentClientId, let channel = job.scope.channels.first else { continue }
             messages[ChannelCaller(user: job.caller.user, channel: channel), default: []].insert(clientId)
         }
         return messages

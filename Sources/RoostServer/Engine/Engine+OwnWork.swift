@@ -8,7 +8,7 @@ extension Engine {
     /// - Parameter failed: Called if the server is overloaded, or can't read the audience now.
     static func send(_ signals: [Signal], through queue: WorkQueue, failed: @escaping @Sendable ([Signal]) -> Void = { _ in }) {
         let job = Job(
-            caller: .server,
+            .init(isReadOnly: true), caller: .server,
             run: { context in
                 for signal in signals { try context.notify(signal) }
                 return []
@@ -31,7 +31,7 @@ extension Engine {
         of users: [UserID], through queue: WorkQueue, done: @escaping @Sendable (_ count: Int) -> Void
     ) {
         let job = Job(
-            caller: .server, isForAllNodes: true,
+            .init(isReadOnly: true), caller: .server, isForAllNodes: true,
             run: { context in
                 var (count, channels) = (UInt8(0), 0)
                 for user in users where channels < viewedChannelsMax && count < UInt8.max {
@@ -83,7 +83,7 @@ extension Engine {
         hub.findFollowed { channels in
             for channel in channels.sorted() {
                 let job = Job(
-                    caller: .server, scope: .channel(channel),
+                    .init(scope: .channel(channel)), caller: .server,
                     run: { context in
                         try context.reportReaders(of: channel)
                         return []

@@ -134,7 +134,7 @@ final class Engine: Sendable {
     /// Every transaction learns whose access other nodes have ended. An idle server checks for that regularly.
     private func watchAccess() {
         while !stopping.wait(atMost: Self.accessPause) {
-            _ = try? submit(read: Job(caller: .server, run: { _ in [] }, destination: .waiting { _ in }))
+            _ = try? submit(read: Job(.init(isReadOnly: true), caller: .server, run: { _ in [] }, destination: .waiting { _ in }))
         }
     }
 
@@ -143,7 +143,7 @@ final class Engine: Sendable {
 
     /// Queues a writing operation. Throws `overloaded` if the queue is full, `unavailable` if the engine is stopping.
     func submit(write job: Job) throws(RoostError) {
-        if let rate = job.userRate { try signals.admit(job.caller.user, job.operation, at: rate) }
+        if let rate = job.traits.userRate { try signals.admit(job.caller.user, job.operation, at: rate) }
         let mustWait = waitingTurns.withLock { waiting in
             guard !waiting.isEmpty || job.presenceChannel != nil, let turn = job.turn else { return false }
             guard waiting[turn] == nil else {
@@ -154,7 +154,7 @@ final class Engine: Sendable {
             return false
         }
         guard !mustWait else { return }
-        if let query = job.channelQuestion { return try findChannels(by: query, for: job) }
+        if let query = job.traits.channelQuestion { return try findChannels(by: query, for: job) }
         guard job.presenceChannel != nil else { return try append(job, to: lanes[job.lane(of: lanes.count)]) }
         prepareAndQueue(job)
     }
@@ -182,15 +182,15 @@ final class Engine: Sendable {
     /// - Parameter atOnce: Whether the calling thread, an event loop, may run it if that involves no waiting.
     @discardableResult
     func submit(read job: Job, atOnce: Bool = false) throws(RoostError) -> ReadDispatch {
-        if let rate = job.userRate { try signals.admit(job.caller.user, job.operation, at: rate) }
+        if let rate = job.traits.userRate { try signals.admit(job.caller.user, job.operation, at: rate) }
         let way = atOnce ? readWithoutBlocking(job) : .queued
         if way != .ranInline { try submit(toReaders: job) }
         return way
     }
 
     private func submit(toReaders job: Job) throws(RoostError) {
-        if job.isSignal { return try append(job, to: signalQueue) }
-        switch job.presenceQuestion {
+        if job.traits.isSignal { return try append(job, to: signalQueue) }
+        switch job.traits.presenceQuestion {
         case .none: try append(job, to: reads)
         case .users(let users): try prepareConnected(job, users)
         case .channel(let channel): prepare(names(of: channel)) { [self] in queueRead(job) }

@@ -33,7 +33,7 @@ struct Hold: Sendable {
     ///
     /// - Parameter isFirst: Whether the queue was empty before.
     mutating func appended(_ job: Job, isFirst: Bool) {
-        if !job.toleratesDelay { urgentCount += 1 }
+        if !job.traits.toleratesDelay { urgentCount += 1 }
         if isFirst { firstQueuedAt = job.queuedAt }
     }
 
@@ -46,7 +46,7 @@ struct Hold: Sendable {
 
     /// Notes that the lane has taken a batch.
     mutating func took(_ batch: [Job]) {
-        let urgent = batch.count { !$0.toleratesDelay }
+        let urgent = batch.count { !$0.traits.toleratesDelay }
         urgentCount -= urgent
         firstQueuedAt = 0
         isRunning = true
@@ -54,7 +54,7 @@ struct Hold: Sendable {
     }
 
     /// Whether an operation that was just appended ends a hold.
-    func isEnded(by job: Job, count: Int) -> Bool { !job.toleratesDelay || count >= configuration.countMax }
+    func isEnded(by job: Job, count: Int) -> Bool { !job.traits.toleratesDelay || count >= configuration.countMax }
 
     /// Returns how much longer the queued operations are held back; nil if they aren't.
     ///

@@ -7,23 +7,8 @@ import Synchronization
 /// It is passed from list to list, so it is a single reference: as a value, copying it took a tenth of a send
 /// ([0090](docs/decisions/0090-a-job-is-one-reference-and-large-notices-are-boxed.md)).
 final class Job: Sendable {
-    /// The name under which it is counted.
-    let operation: String
+    let traits: Traits
     let caller: Caller
-    /// The streams that it may move.
-    let scope: Scope
-    /// Whether it runs in order with the others that send transient signals.
-    let isSignal: Bool
-    /// Whether it may wait for others to share its commit.
-    let toleratesDelay: Bool
-    /// The rate limit per caller.
-    let userRate: UserRate?
-    /// The client id of the message that it sends; nil if it sends none.
-    let sentClientId: ClientID?
-    /// The presence that its answer contains: who is connected and watching.
-    let presenceQuestion: PresenceQuestion
-    /// The query that finds its channels.
-    let channelQuestion: QueryChannels?
     /// The bytes held for the caller: above the limit, reads are refused. Nil if they aren't limited.
     let callerMemory: ByteLedger?
     /// Whether its notices go to the other nodes. For the server's own work each node has its own jobs, for its own sockets.
@@ -34,6 +19,28 @@ final class Job: Sendable {
     /// What was found out for it beforehand.
     let found: Found
     private let queued = Atomic<UInt64>(0)
+
+    /// How the engine treats an operation, whoever waits for its answer. The defaults are those of the server's own work.
+    struct Traits: Sendable {
+        /// The name under which it is counted.
+        var operation = OperationName.none
+        /// The streams that it may move.
+        var scope = Scope()
+        /// Whether it only reads.
+        var isReadOnly = false
+        /// Whether it runs in order with the others that send transient signals.
+        var isSignal = false
+        /// Whether it may wait for others to share its commit.
+        var toleratesDelay = false
+        /// The rate limit per caller.
+        var userRate: UserRate?
+        /// The client id of the message that it sends; nil if it sends none.
+        var sentClientId: ClientID?
+        /// The presence that its answer contains: who is connected and watching.
+        var presenceQuestion = PresenceQuestion.none
+        /// The query that finds its channels.
+        var channelQuestion: QueryChannels?
+    }
 
     /// The information found out for a job before it runs.
     struct Found: Sendable {
@@ -48,21 +55,11 @@ final class Job: Sendable {
     }
 
     init(
-        operation: String = OperationName.none, caller: Caller, scope: Scope = Scope(), isSignal: Bool = false,
-        toleratesDelay: Bool = false, userRate: UserRate? = nil, sentClientId: ClientID? = nil,
-        presenceQuestion: PresenceQuestion = .none, channelQuestion: QueryChannels? = nil, callerMemory: ByteLedger? = nil,
-        isForAllNodes: Bool = false, run: @escaping @Sendable (inout Context) throws -> [UInt8], destination: Destination,
-        found: Found = Found()
+        _ traits: Traits = Traits(), caller: Caller, callerMemory: ByteLedger? = nil, isForAllNodes: Bool = false,
+        found: Found = Found(), run: @escaping @Sendable (inout Context) throws -> [UInt8], destination: Destination
     ) {
-        self.operation = operation
+        self.traits = traits
         self.caller = caller
-        self.scope = scope
-        self.isSignal = isSignal
-        self.toleratesDelay = toleratesDelay
-        self.userRate = userRate
-        self.sentClientId = sentClientId
-        self.presenceQuestion = presenceQuestion
-        self.channelQuestion = channelQuestion
         self.callerMemory = callerMemory
         self.isForAllNodes = isForAllNodes
         self.run = run
@@ -75,11 +72,15 @@ final class Job: Sendable {
         var found = found
         change(&found)
         return Job(
-            operation: operation, caller: caller, scope: scope, isSignal: isSignal, toleratesDelay: toleratesDelay,
-            userRate: userRate, sentClientId: sentClientId, presenceQuestion: presenceQuestion,
-            channelQuestion: channelQuestion, callerMemory: callerMemory,
-            isForAllNodes: isForAllNodes, run: run, destination: destination, found: found)
+            traits, caller: caller, callerMemory: callerMemory, isForAllNodes: isForAllNodes, found: found, run: run,
+            destination: destination)
     }
+
+    /// The name under which it is counted.
+    var operation: String { traits.operation }
+
+    /// The streams that it may move.
+    var scope: Scope { traits.scope }
 
     /// When it was put into its queue, on a monotonic clock.
     var queuedAt: UInt64 {
@@ -92,7 +93,7 @@ final class Job: Sendable {
 
     /// The channel whose presence its answer contains.
     var presenceChannel: ChannelID? {
-        switch presenceQuestion {
+        switch traits.presenceQuestion {
         case .channel(let channel), .watchers(let channel, _): channel
         case .none, .users: nil
         }
@@ -137,7 +138,7 @@ final class Job: Sendable {
     ) -> Job {
         let found = Mutex<FoundChannels?>(nil)
         return Job(
-            caller: caller, callerMemory: callerMemory,
+            Traits(isReadOnly: true), caller: caller, callerMemory: callerMemory,
             run: { context in
                 let channels = try FoundChannels(query, in: &context)
                 found.withLock { $0 = channels }
@@ -163,5 +164,16 @@ final class Job: Sendable {
         case welcome(SocketID, refused: @Sendable (RoostError) -> Void)
         /// To a waiting caller.
         case waiting(@Sendable (Result<[UInt8], RoostError>) -> Void)
+    }
+}
+
+extension Job.Traits {
+    /// The traits of a caller's operation.
+    init(_ operation: some Handled, for caller: Caller) {
+        self.init(
+            operation: type(of: operation).name, scope: operation.scope(for: caller), isReadOnly: type(of: operation).isReadOnly,
+            isSignal: type(of: operation).isSignal, toleratesDelay: type(of: operation).toleratesDelay, userRate: operation.rate,
+            sentClientId: operation.sentClientId, presenceQuestion: operation.presenceQuestion,
+            channelQuestion: operation.channelQuestion)
     }
 }

@@ -275,7 +275,7 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
             operation, call: call.number, key: call.key, by: caller, at: socket, callerMemory: isLimited ? held.user : nil,
             found: found)
         do {
-            if type(of: operation).isReadOnly {
+            if job.traits.isReadOnly {
                 try submit(read: job, mayRunHere: mayRead && operation.isBrief)
             } else {
                 try services.engine.submit(write: job)
@@ -391,27 +391,26 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
 
 extension Job {
     /// A call of a socket.
-    convenience init<O: Handled>(
-        _ operation: O, call: Int64, key: IdempotencyKey? = nil, by caller: Caller, at socket: SocketID,
+    convenience init(
+        _ operation: some Handled, call: Int64, key: IdempotencyKey? = nil, by caller: Caller, at socket: SocketID,
         callerMemory: ByteLedger? = nil, found: Found = Found()
     ) {
+        var traits = Traits(operation, for: caller)
+        // A call with a key is refused, or was carried out before.
+        if key != nil { traits.channelQuestion = nil }
         self.init(
-            operation: O.name, caller: caller, scope: operation.scope(for: caller), isSignal: O.isSignal,
-            toleratesDelay: O.toleratesDelay, userRate: operation.rate, sentClientId: operation.sentClientId,
-            presenceQuestion: operation.presenceQuestion,
-            // A call with a key is refused, or was carried out before.
-            channelQuestion: key == nil ? operation.channelQuestion : nil, callerMemory: callerMemory,
+            traits, caller: caller, callerMemory: callerMemory, found: found,
             run: { context in
                 guard let response = try operation.handle(once: key, in: &context) else { return ReplyFrame.done(call: call) }
                 return try ReplyFrame.result(response, call: call)
             },
-            destination: .socket(socket, call: call), found: found)
+            destination: .socket(socket, call: call))
     }
 
     /// A mark that the server makes for a reading user: no caller waits for its answer.
     convenience init(marking mark: MarkRead, by caller: Caller, refused: @escaping @Sendable (RoostError) -> Void) {
         self.init(
-            operation: MarkRead.name, caller: caller, scope: mark.scope(for: caller), toleratesDelay: MarkRead.toleratesDelay,
+            Traits(mark, for: caller), caller: caller,
             run: { context in
                 try mark.handleWhileReading(in: &context)
                 return []
@@ -425,7 +424,7 @@ extension Job {
         refused: @escaping @Sendable (RoostError) -> Void
     ) {
         self.init(
-            operation: OperationName.connect, caller: caller, scope: .user(caller.user),
+            Traits(operation: OperationName.connect, scope: .user(caller.user)), caller: caller,
             run: { context in
                 try context.registerCaller(displayName: token.displayName)
                 try registration?.register(in: &context, tokenExpiresAt: token.expiresAt)

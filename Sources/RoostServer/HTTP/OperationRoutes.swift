@@ -142,7 +142,8 @@ struct OperationRoutes: Sendable {
 
     private func register(_ caller: Caller, displayName: String?, field: String = "sub") async throws {
         guard !knownUsers.contains(caller.user) else { return }
-        try await engine.perform(OperationName.connect, for: caller, scope: .user(caller.user), isReadOnly: false) { context in
+        let traits = Job.Traits(operation: OperationName.connect, scope: .user(caller.user))
+        try await engine.perform(traits, for: caller) { context in
             try context.registerCaller(displayName: displayName, field: field)
             return []
         }

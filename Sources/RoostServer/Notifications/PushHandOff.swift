@@ -42,9 +42,8 @@ struct PushHandOff: Sendable {
         _ question: PresenceQuestion = .none, _ run: @escaping @Sendable (Context) throws -> Value
     ) async throws -> Value {
         let found = Found<Value>()
-        try await engine.perform(
-            OperationName.effect, for: .server, scope: Scope(), presenceQuestion: question, isReadOnly: true
-        ) { context in
+        let traits = Job.Traits(operation: OperationName.effect, isReadOnly: true, presenceQuestion: question)
+        try await engine.perform(traits, for: .server) { context in
             found.value = try run(context)
             return []
         }

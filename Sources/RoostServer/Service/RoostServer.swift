@@ -234,7 +234,7 @@ public struct RoostServer: Service {
                 // If the database already knows that the secret is retired, the removal of another key doesn't have to wait for a write.
                 guard isCluster || keys.isTokenSecretRetired && !tokens.isTokenSecretRetired else { return }
                 let secret = tokenFiles.secretFingerprint
-                try await engine.perform(OperationName.none, for: .server, scope: Scope(), isReadOnly: false) { context in
+                try await engine.perform(Job.Traits(), for: .server) { context in
                     if isCluster {
                         try context.transaction.confirmTokenKeys(fingerprints)
                         _ = try context.transaction.exchange(StartChecks.tokenKeys(keys))
@@ -272,7 +272,7 @@ public struct RoostServer: Service {
     package func perform(
         as caller: Caller = .server, scope: Scope = Scope(), _ run: @escaping @Sendable (inout Context) throws -> Void
     ) async throws {
-        try await engine.perform(OperationName.none, for: caller, scope: scope, isReadOnly: false) { context in
+        try await engine.perform(Job.Traits(scope: scope), for: caller) { context in
             try run(&context)
             return []
         }

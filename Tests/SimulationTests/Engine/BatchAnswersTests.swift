@@ -21,7 +21,7 @@ struct BatchAnswersTests {
         let memory = ByteLedger(sizeBytesMax: 1 << 20)
         func job(_ user: UserID, _ sizeBytes: Int, _ memory: ByteLedger?) -> Job {
             Job(
-                caller: Caller(user: user), scope: .channel("general"), callerMemory: memory,
+                .init(scope: .channel("general")), caller: Caller(user: user), callerMemory: memory,
                 run: { _ in [UInt8](repeating: 7, count: sizeBytes) }, destination: .waiting { _ in })
         }
         // Answers to a sender are small, and still fit.
@@ -52,7 +52,7 @@ struct BatchAnswersTests {
         let counts = Mutex(0)
         let batch = [true, false].map { fails in
             Job(
-                caller: Caller(user: "ann"), scope: .channel("general"),
+                .init(scope: .channel("general")), caller: Caller(user: "ann"),
                 run: { context in
                     counts.withLock { $0 += 1 }
                     _ = try context.transaction.execute("INSERT INTO settings (name, value) VALUES (\("\(fails)"), '')")

@@ -35,7 +35,7 @@ struct DamagedPageTests {
     ) -> [Job] {
         (1...count).map { number in
             Job(
-                caller: Caller(user: "ann"), scope: .channel("general"),
+                .init(scope: .channel("general")), caller: Caller(user: "ann"),
                 run: { context in
                     let name = "operation \(number)"
                     if writes { _ = try context.transaction.execute("INSERT INTO settings (name, value) VALUES (\(name), '')") }

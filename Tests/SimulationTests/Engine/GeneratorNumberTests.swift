@@ -63,7 +63,7 @@ struct GeneratorNumberTests {
             let made = Mutex<Int64?>(nil)
             database.reconnect(as: number)
             let job = Job(
-                caller: Caller(user: "ann"), scope: .channel("general"),
+                .init(scope: .channel("general")), caller: Caller(user: "ann"),
                 run: { context in
                     let id = context.ids.next(at: Timestamp(milliseconds: 1_800_000_000_000))
                     made.withLock { $0 = id.rawValue }

@@ -19,8 +19,8 @@ struct HeldOperationTests {
     }
 
     private func append(_ user: UserID, toleratesDelay: Bool = true, to queue: WorkQueue) throws {
-        try queue.append(
-            Job(caller: Caller(user: user), toleratesDelay: toleratesDelay, run: { _ in [] }, destination: .waiting { _ in }))
+        let traits = Job.Traits(toleratesDelay: toleratesDelay)
+        try queue.append(Job(traits, caller: Caller(user: user), run: { _ in [] }, destination: .waiting { _ in }))
     }
 
     /// Runs an action on another thread once the queue's thread holds operations back.
@@ -74,7 +74,7 @@ struct HeldOperationTests {
     private static let millisecond: UInt64 = 1_000_000
 
     private func job(at time: UInt64, toleratesDelay: Bool = true) -> Job {
-        let job = Job(caller: .server, toleratesDelay: toleratesDelay, run: { _ in [] }, destination: .waiting { _ in })
+        let job = Job(.init(toleratesDelay: toleratesDelay), caller: .server, run: { _ in [] }, destination: .waiting { _ in })
         job.queuedAt = time
         return job
     }

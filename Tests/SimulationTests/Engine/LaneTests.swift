@@ -52,7 +52,7 @@ struct LaneTests {
         private func job(_ name: String) -> Job {
             let channel = ChannelID(String(name.prefix { $0 != " " }))
             return Job(
-                caller: Caller(user: "ann"), scope: .channel(channel),
+                .init(scope: .channel(channel)), caller: Caller(user: "ann"),
                 run: { [state] _ in
                     if state.held.withLock({ $0.contains(channel) }) {
                         throw DatabaseFailure(message: "A row is held.", kind: .locked)

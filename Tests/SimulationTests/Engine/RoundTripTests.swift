@@ -57,8 +57,7 @@ struct RoundTripTests {
 
     private func job(_ operation: some Handled, by user: UserID) -> Job {
         Job(
-            operation: type(of: operation).name, caller: Caller(user: user), scope: operation.scope(for: Caller(user: user)),
-            sentClientId: operation.sentClientId,
+            .init(operation, for: Caller(user: user)), caller: Caller(user: user),
             run: { context in
                 guard let response = try operation.handle(once: nil, in: &context) else { return [] }
                 return try JSONWriter.bytes(of: response)

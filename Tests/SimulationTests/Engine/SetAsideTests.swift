@@ -15,7 +15,7 @@ struct SetAsideTests {
         names.map { name in
             let (channel, number) = (name.prefix { $0 != " " }, name.drop { $0 != " " }.dropFirst())
             let job = Job(
-                operation: name, caller: Caller(user: "ann"), scope: .channel(ChannelID(String(channel))), run: { _ in [] },
+                .init(operation: name, scope: .channel(ChannelID(String(channel)))), caller: Caller(user: "ann"), run: { _ in [] },
                 destination: .waiting { _ in })
             job.queuedAt = UInt64(number) ?? 0
             return job
