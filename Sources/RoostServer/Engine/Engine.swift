@@ -39,25 +39,24 @@ final class Engine: Sendable {
 
     let database: any Database
     private let hub: Hub
-    private let delivery: any Delivery
-    private let settings: BatchSettings
+    let delivery: any Delivery
+    let settings: BatchSettings
     private let logger: Logger
-    private let lanes: [WorkQueue]
-    private let reads: WorkQueue
+    let lanes: [WorkQueue]
+    let reads: WorkQueue
     /// The operations that send transient signals: run one after another, which keeps their order.
-    private let signalQueue: WorkQueue
+    let signalQueue: WorkQueue
     private let alarm: EffectAlarm?
     /// The transient signals, which aren't stored.
-    private let signals: SignalScheduler
+    let signals: SignalScheduler
     /// When users were online.
     private let activity: ActivityScheduler
     private let stopping = MonotonicSemaphore()
     private let threads = Threads()
-    private let metrics: ServerMetrics
-    private let security: SecurityLog
+    let metrics: ServerMetrics
+    let security: SecurityLog
     private let losses = LogThrottle()
-    /// Operations queued because one of the same connection and channel is waiting for presence.
-    private let waitingTurns = Mutex<[Job.Turn: [Job]]>([:])
+    let presenceTurns = Mutex(PresenceTurns())
 
     /// Starts the threads.
     ///
@@ -140,154 +139,6 @@ final class Engine: Sendable {
 
     /// How long a socket may stay open after losing its access, on a server without operations.
     private static let accessPause = Duration.milliseconds(300)
-
-    /// Queues a writing operation. Throws `overloaded` if the queue is full, `unavailable` if the engine is stopping.
-    func submit(write job: Job) throws(RoostError) {
-        if let rate = job.traits.userRate { try signals.admit(job.caller.user, job.operation, at: rate) }
-        let mustWait = waitingTurns.withLock { waiting in
-            guard !waiting.isEmpty || job.presenceChannel != nil, let turn = job.turn else { return false }
-            guard waiting[turn] == nil else {
-                waiting[turn]?.append(job)
-                return true
-            }
-            if job.presenceChannel != nil { waiting[turn] = [] }
-            return false
-        }
-        guard !mustWait else { return }
-        if let query = job.traits.channelQuestion { return try findChannels(by: query, for: job) }
-        guard job.presenceChannel != nil else { return try append(job, to: lanes[job.lane(of: lanes.count)]) }
-        prepareAndQueue(job)
-    }
-
-    /// Queues a writing operation once its channels are found, which is a read.
-    private func findChannels(by query: QueryChannels, for job: Job) throws(RoostError) {
-        let finding = job.finding(query, countedIn: settings.memory) { [self] found in
-            switch found {
-            case .success(let found): queue(found)
-            case .failure(let refusal):
-                metrics.ran(job.operation, refusal: refusal)
-                answer(job, .failure(refusal))
-            }
-        }
-        do {
-            try reads.append(finding)
-        } catch {
-            noteRefusal(of: job, error)
-            throw error
-        }
-    }
-
-    /// Queues a read-only operation, or runs it. Throws as ``submit(write:)`` does.
-    ///
-    /// - Parameter atOnce: Whether the calling thread, an event loop, may run it if that involves no waiting.
-    @discardableResult
-    func submit(read job: Job, atOnce: Bool = false) throws(RoostError) -> ReadDispatch {
-        if let rate = job.traits.userRate { try signals.admit(job.caller.user, job.operation, at: rate) }
-        let way = atOnce ? readWithoutBlocking(job) : .queued
-        if way != .ranInline { try submit(toReaders: job) }
-        return way
-    }
-
-    private func submit(toReaders job: Job) throws(RoostError) {
-        if job.traits.isSignal { return try append(job, to: signalQueue) }
-        switch job.traits.presenceQuestion {
-        case .none: try append(job, to: reads)
-        case .users(let users): try prepareConnected(job, users)
-        case .channel(let channel): prepare(names(of: channel)) { [self] in queueRead(job) }
-        case .watchers(let channel, let count):
-            prepare(names(of: channel)) { [self] in prepareWatchers(job, names(of: channel)[...], upTo: count) }
-        }
-    }
-
-    /// Queues a read once it is known who is connected elsewhere.
-    private func prepareConnected(_ job: Job, _ users: [UserID]) throws(RoostError) {
-        let isAsked = delivery.prepareConnected(users) { [self] elsewhere in
-            queueRead(job.knowing { $0.connectedElsewhere = elsewhere })
-        }
-        guard isAsked else { throw tooManyQuestions(job) }
-    }
-
-    /// Queues a read once the other nodes have named their watchers of the channels, one channel after another.
-    private func prepareWatchers(_ job: Job, _ channels: ArraySlice<ChannelID>, upTo count: Int) {
-        guard let channel = channels.first else { return queueRead(job) }
-        let isAsked = delivery.prepareWatchers(of: channel, upTo: count) { [self] elsewhere in
-            let job = job.knowing { $0.watchersElsewhere[channel] = elsewhere }
-            prepareWatchers(job, channels.dropFirst(), upTo: count)
-        }
-        if !isAsked { answer(job, .failure(tooManyQuestions(job))) }
-    }
-
-    /// Queues a read; a refusal becomes the caller's answer.
-    private func queueRead(_ job: Job) {
-        do throws(RoostError) {
-            try append(job, to: reads)
-        } catch {
-            answer(job, .failure(error))
-        }
-    }
-
-    private func tooManyQuestions(_ job: Job) -> RoostError {
-        let refusal = RoostError(.overloaded, "The server is overloaded.", retryAfterMilliseconds: 500)
-        noteRefusal(of: job, refusal)
-        return refusal
-    }
-
-    private func noteRefusal(of job: Job, _ refusal: RoostError) {
-        metrics.refused(job.operation, refusal)
-        guard refusal.code == .overloaded else { return }
-        metrics.overloaded(.queue)
-        security.reached(.queue, user: job.caller.user)
-    }
-
-    private func append(_ job: Job, to queue: WorkQueue) throws(RoostError) {
-        do {
-            try queue.append(job)
-        } catch {
-            noteRefusal(of: job, error)
-            throw error
-        }
-    }
-
-    /// Queues a writing operation once presence is collected, and then the operations of the same connection and channel that arrived meanwhile.
-    private func prepareAndQueue(_ job: Job) {
-        guard let channel = job.presenceChannel else { return queue(job) }
-        prepare(names(of: channel)) { [self] in
-            queue(job)
-            guard let turn = job.turn else { return }
-            while let next = nextWaiting(in: turn) {
-                guard next.presenceChannel == nil else { return prepareAndQueue(next) }
-                queue(next)
-            }
-        }
-    }
-
-    private func nextWaiting(in turn: Job.Turn) -> Job? {
-        waitingTurns.withLock { waiting in
-            guard waiting[turn]?.isEmpty == false else {
-                waiting[turn] = nil
-                return nil
-            }
-            return waiting[turn]?.removeFirst()
-        }
-    }
-
-    /// Queues an operation; a refusal becomes the caller's answer.
-    private func queue(_ job: Job) {
-        do throws(RoostError) {
-            try append(job, to: lanes[job.lane(of: lanes.count)])
-        } catch {
-            publish([(job, JobOutcome(result: .failure(error)))])
-        }
-    }
-
-    /// Returns the names that a channel may have. Only the rule knows which of them is the channel's.
-    private func names(of channel: ChannelID) -> [ChannelID] { Scope.channel(channel).channels.sorted() }
-
-    /// Collects the presence of channels, one after another.
-    private func prepare(_ channels: [ChannelID], then run: @escaping @Sendable () -> Void) {
-        guard let channel = channels.first else { return run() }
-        delivery.preparePresence(of: channel) { [self] in prepare(Array(channels.dropFirst()), then: run) }
-    }
 
     /// Finishes the queued operations, then ends the threads. Blocks.
     ///
@@ -409,7 +260,7 @@ final class Engine: Sendable {
             isDamage ? "A page of the database is damaged. Restore a backup." : what, metadata: ["error": "\(error)"])
     }
 
-    private func publish(_ answered: [(job: Job, outcome: JobOutcome)]) {
+    func publish(_ answered: [(job: Job, outcome: JobOutcome)]) {
         var eventCount = 0
         var stoppedTyping: [Notice] = []
         defer { metrics.made(events: eventCount) }
@@ -449,7 +300,7 @@ final class Engine: Sendable {
     }
 
     /// Runs a brief operation on an event loop, unless others are queued for the reader threads or it would have to wait.
-    private func readWithoutBlocking(_ job: Job) -> ReadDispatch {
+    func readWithoutBlocking(_ job: Job) -> ReadDispatch {
         guard reads.length == 0 else { return .queued }
         let started = DispatchTime.now()
         var hasBegun = false
@@ -477,7 +328,7 @@ final class Engine: Sendable {
         delivery.publish(taken)
     }
 
-    private func answer(_ job: Job, _ result: Result<[UInt8], RoostError>) {
+    func answer(_ job: Job, _ result: Result<[UInt8], RoostError>) {
         switch job.destination {
         case .socket(let socket, let call):
             let payload = result.payload(call: call)
