@@ -33,12 +33,12 @@ struct SocketBudget {
     private var latest = LatestAnswers()
     private var largeWeightBytes = 0
     private var largeHeldBytes = 0
-    /// The bytes sent while the client wasn't reading.
+    /// The bytes sent while the channel wasn't writable.
     private(set) var unwrittenBytes = 0
     /// The part of it that is events: replies are bounded by the calls.
     private(set) var unwrittenEventBytes = 0
-    /// Whether the client isn't reading its output.
-    private(set) var isUnread = false
+    /// Whether the client leaves so much output unread that its channel isn't writable.
+    private(set) var isUnwritable = false
     /// Signals queued until the client reads. They are few. If the records of lost ones become too many, the socket is closed:
     /// ``SignalQueue/isOverfull``.
     private var signalBytes = 0
@@ -53,7 +53,7 @@ struct SocketBudget {
     var heldBytes: Int { undecodedBytes + largeHeldBytes + smallCalls * limits.smallCallBytes + unwrittenBytes + signalBytes }
 
     /// Whether the next call may be decoded. The remaining input stays undecoded.
-    var mayDecode: Bool { underWayBytes < limits.underWayBytesMax && !isUnread }
+    var mayDecode: Bool { underWayBytes < limits.underWayBytesMax && !isUnwritable }
 
     /// Whether this client's queued events exceed the limit.
     var exceedsEventLimit: Bool { unwrittenEventBytes > limits.unwrittenBytesMax }
@@ -102,7 +102,7 @@ struct SocketBudget {
 
     /// Counts bytes handed to the connection.
     mutating func write(_ sizeBytes: Int, isEvent: Bool) {
-        guard isUnread else { return }
+        guard isUnwritable else { return }
         unwrittenBytes += sizeBytes
         if isEvent { unwrittenEventBytes += sizeBytes }
     }
@@ -110,9 +110,9 @@ struct SocketBudget {
     /// Sets the number of bytes of queued signals.
     mutating func signals(_ sizeBytes: Int) { signalBytes = sizeBytes }
 
-    /// The client fell behind: `sizeBytes` had just been handed over.
-    mutating func becameUnread(_ sizeBytes: Int) {
-        isUnread = true
+    /// The client fell behind, and its channel isn't writable any more: `sizeBytes` had just been handed over.
+    mutating func becameUnwritable(_ sizeBytes: Int) {
+        isUnwritable = true
         unwrittenBytes += sizeBytes
     }
 
@@ -120,7 +120,7 @@ struct SocketBudget {
     ///
     /// - Returns: Whether the client has read some since the last call.
     mutating func waits(_ sizeBytes: Int) -> Bool {
-        guard isUnread else { return false }
+        guard isUnwritable else { return false }
         defer {
             unwrittenBytes = sizeBytes
             // Output is read in order: the remaining events can't exceed the remaining bytes.
@@ -130,8 +130,8 @@ struct SocketBudget {
     }
 
     /// The client has read nearly everything.
-    mutating func becameRead() {
-        isUnread = false
+    mutating func becameWritable() {
+        isUnwritable = false
         unwrittenBytes = 0
         unwrittenEventBytes = 0
     }

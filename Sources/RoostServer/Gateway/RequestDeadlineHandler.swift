@@ -22,7 +22,7 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
     /// Whether a completely received request is being worked on, and no bytes have been written since.
     private var isWorking = false
     /// The client's progress in reading its answers since the last write.
-    private var unread: SlowReader?
+    private var slowReader: SlowReader?
     private var context: ChannelHandlerContext?
 
     /// How long a client that has its last answer may keep sending.
@@ -60,7 +60,7 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
         isWorking = true
         deadline?.cancel()
         deadline = nil
-        if let context, let unread, holdsAnswers(context) { wait(context, unread) }
+        if let context, let slowReader, holdsAnswers(context) { wait(context, slowReader) }
     }
 
     /// Notes that an answer has been written completely.
@@ -103,24 +103,24 @@ final class RequestDeadlineHandler: ChannelDuplexHandler, RemovableChannelHandle
     }
 
     /// Closes the connection once its client has neither read more of its answer nor begun another request for the idle timeout.
-    private func wait(_ context: ChannelHandlerContext, _ unread: SlowReader) {
+    private func wait(_ context: ChannelHandlerContext, _ slowReader: SlowReader) {
         deadline?.cancel()
-        self.unread = unread
+        self.slowReader = slowReader
         let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
         let time = TimeAmount.nanoseconds(idleTimeout.nanoseconds / Int64(Self.looks))
-        deadline = context.eventLoop.scheduleTask(in: time) { handler.value.look(unread) }
+        deadline = context.eventLoop.scheduleTask(in: time) { handler.value.look(slowReader) }
     }
 
-    private func look(_ unread: SlowReader) {
+    private func look(_ slowReader: SlowReader) {
         guard let context else { return }
         if isWorking, !holdsAnswers(context) {
             deadline = nil
             return
         }
-        var unread = unread
+        var slowReader = slowReader
         let now = context.eventLoop.now
-        if let waiting = waitingBytes(context.channel) { unread.note(waiting, at: now) }
-        if now - unread.readAt >= idleTimeout { context.close(promise: nil) } else { wait(context, unread) }
+        if let waiting = waitingBytes(context.channel) { slowReader.note(waiting, at: now) }
+        if now - slowReader.readAt >= idleTimeout { context.close(promise: nil) } else { wait(context, slowReader) }
     }
 
     private func close(_ context: ChannelHandlerContext, after time: TimeAmount) {

@@ -126,16 +126,16 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
 
     func channelWritabilityChanged(context: ChannelHandlerContext) {
         if context.channel.isWritable {
-            perform(session.becameRead(isHanding: handedBytes > 0, pressure))
+            perform(session.becameWritable(isHanding: handedBytes > 0, pressure))
         } else {
-            session.becameUnread(handedBytes, at: .now())
+            session.becameUnwritable(handedBytes, at: .now())
         }
         context.fireChannelWritabilityChanged()
     }
 
     /// Called periodically.
     func tick(_ now: NIODeadline, _ time: Timestamp) {
-        let waiting = session.isUnread ? context.flatMap { WaitingBytes(of: $0.channel) } : nil
+        let waiting = session.hasBacklog ? context.flatMap { WaitingBytes(of: $0.channel) } : nil
         perform(session.tick(now, time, pressure, waiting))
     }
 

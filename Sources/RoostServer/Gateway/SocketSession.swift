@@ -50,7 +50,7 @@ struct SocketSession {
     private let connectedAt: NIODeadline
     private var lastHeardAt: NIODeadline
     private var lastPingAt: NIODeadline
-    private var unread: SlowReader?
+    private var slowReader: SlowReader?
     private var isDraining = false
 
     private var actions: [Action] = []
@@ -83,7 +83,7 @@ struct SocketSession {
     /// Returns whether the next frame may be decoded. None is while a token is being checked.
     private func mayDecode(_ pressure: Pressure) -> Bool {
         switch state {
-        case .unauthenticated: !budget.isUnread
+        case .unauthenticated: !budget.isUnwritable
         case .authenticating, .connecting, .closing: false
         case .open: budget.mayDecode && !pressure.isUserFull
         }
@@ -292,7 +292,7 @@ struct SocketSession {
     /// their welcome and callers who are shut out get none.
     mutating func send(signal: SignalFrame) {
         guard accessRefusal == nil, isOpen else { return }
-        guard budget.isUnread else { return unflushed.append(signal.bytes) }
+        guard budget.isUnwritable else { return unflushed.append(signal.bytes) }
         signals.put(signal)
         budget.signals(signals.sizeBytes)
     }
@@ -313,7 +313,7 @@ struct SocketSession {
 
     /// Sends the queued signals once the client reads.
     private mutating func sendSignals() {
-        guard !signals.isEmpty, !budget.isUnread, isOpen, accessRefusal == nil else { return }
+        guard !signals.isEmpty, !budget.isUnwritable, isOpen, accessRefusal == nil else { return }
         for bytes in signals.takeAll() { unflushed.append(bytes) }
         budget.signals(0)
         flush()
@@ -346,23 +346,23 @@ struct SocketSession {
         if isClosing { return [] }
         publish()
         // A client that has missed an event is closed, even if there is room again by then.
-        isBehind = isBehind || budget.exceedsEventLimit || (budget.isUnread && pressure().isServerFull)
+        isBehind = isBehind || budget.exceedsEventLimit || (budget.isUnwritable && pressure().isServerFull)
         return takeActions()
     }
 
     /// Notes that the client has left so much unread that the channel is no longer writable; `handedBytes` had just been handed over.
-    mutating func becameUnread(_ handedBytes: Int, at now: NIODeadline) {
-        guard unread == nil else { return }
-        unread = SlowReader(at: now)
-        budget.becameUnread(handedBytes)
+    mutating func becameUnwritable(_ handedBytes: Int, at now: NIODeadline) {
+        guard slowReader == nil else { return }
+        slowReader = SlowReader(at: now)
+        budget.becameUnwritable(handedBytes)
     }
 
     /// Continues now that the client has read nearly everything.
     ///
     /// - Parameter isHanding: Whether this happens while bytes are handed over. If so, nothing is decoded: ``flushed(_:)`` follows.
-    mutating func becameRead(isHanding: Bool, _ pressure: @autoclosure () -> Pressure) -> [Action] {
-        unread = nil
-        budget.becameRead()
+    mutating func becameWritable(isHanding: Bool, _ pressure: @autoclosure () -> Pressure) -> [Action] {
+        slowReader = nil
+        budget.becameWritable()
         guard !isHanding, !isClosing else { return [] }
         if reader.waitingBytes > 0 || isReadingPaused {
             decode(pressure())
@@ -458,8 +458,8 @@ struct SocketSession {
 
     // MARK: Time
 
-    /// Whether the client leaves something unread: if so, ``tick(_:_:_:_:)`` needs to know how much.
-    var isUnread: Bool { unread != nil }
+    /// Whether output waits for the client to read: if so, ``tick(_:_:_:_:)`` needs to know how much.
+    var hasBacklog: Bool { slowReader != nil }
     /// Whether a call is under way, and no other.
     var hasOneCall: Bool { budget.callCount == 1 }
 
@@ -478,10 +478,10 @@ struct SocketSession {
         if let waiting {
             let hasTaken = budget.waits(waiting.channelBytes + (unflushed?.sizeBytes ?? 0))
             // The server's pings are queued behind what isn't read yet, so they can't be answered.
-            if unread?.note(waiting, hasTaken: hasTaken, at: now) == true { lastHeardAt = now }
+            if slowReader?.note(waiting, hasTaken: hasTaken, at: now) == true { lastHeardAt = now }
             publish()
         }
-        if signals.isOverfull || unread?.isOver(limits, isServerHalfFull: pressure.isServerHalfFull, at: now) == true {
+        if signals.isOverfull || slowReader?.isOver(limits, isServerHalfFull: pressure.isServerHalfFull, at: now) == true {
             close(CloseCode.resume, "read faster, then resume")
         }
         if now - lastHeardAt > limits.idleTimeout { close(.goingAway, "nothing received") }

@@ -168,14 +168,14 @@ import Testing
         var budget = SocketBudget(limits: .init())
         budget.write(5000, isEvent: true)
         #expect(budget.heldBytes == 0)
-        budget.becameUnread(1_000_000)
+        budget.becameUnwritable(1_000_000)
         #expect([budget.mayDecode, budget.exceedsEventLimit] == [false, false])
         budget.write(1 << 20, isEvent: true)
         #expect(!budget.exceedsEventLimit)
         budget.write(1, isEvent: true)
         #expect(budget.exceedsEventLimit)
         #expect(budget.heldBytes == 1_000_000 + (1 << 20) + 1)
-        budget.becameRead()
+        budget.becameWritable()
         #expect([budget.mayDecode, budget.heldBytes == 0] == [true, true])
     }
 

@@ -13,7 +13,7 @@ extension SocketSessionTests {
         func behind() -> SocketSession {
             var session = opened()
             session.send(reply: answer)
-            session.becameUnread(session.takeUnflushed()?.sizeBytes ?? 0, at: Self.time(0))
+            session.becameUnwritable(session.takeUnflushed()?.sizeBytes ?? 0, at: Self.time(0))
             return session
         }
         // Ten kilobytes a second, seen in the kernel first and then in the channel.
@@ -57,7 +57,7 @@ extension SocketSessionTests {
     @Test("Events that a slow client has read since don't count against it")
     func slowEvents() {
         var session = opened()
-        session.becameUnread(0, at: Self.time(0))
+        session.becameUnwritable(0, at: Self.time(0))
         for second in 1...40 {
             session.send(event: Self.frame(String(repeating: "y", count: 100_000)))
             _ = session.takeUnflushed()
@@ -81,7 +81,7 @@ extension SocketSessionTests {
                 #expect(session.takeUnflushed() == [event])
                 #expect(session.flushedEarly(pressure) == [])
             }
-            session.becameUnread(10, at: Self.time(1))
+            session.becameUnwritable(10, at: Self.time(1))
             for number in 1...count {
                 session.send(event: event)
                 #expect(session.takeUnflushed() == [event])

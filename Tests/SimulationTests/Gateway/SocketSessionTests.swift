@@ -121,12 +121,12 @@ struct SocketSessionTests {
     @Test("I21 I18 before authentication each ping counts, and none is handled while the client doesn't read")
     func earlyPings() {
         let ping = ByteBuffer(bytes: RawSocket.frame(opcode: 9, []))
-        var (counting, unread) = (session(), session())
+        var (counting, slow) = (session(), session())
         for _ in 0..<(16_384 / 6) { _ = receive(ping, in: &counting) + flushed(&counting) }
         #expect(receive(ping, in: &counting) == Self.closing(1009, "a socket may send at most 16384 bytes before authentication"))
-        unread.becameUnread(10, at: Self.time(1))
-        #expect(receive(ping, in: &unread).allSatisfy { if case .flush = $0 { false } else { true } })
-        #expect(unread.becameRead(isHanding: false, .init()).contains { if case .flush = $0 { true } else { false } })
+        slow.becameUnwritable(10, at: Self.time(1))
+        #expect(receive(ping, in: &slow).allSatisfy { if case .flush = $0 { false } else { true } })
+        #expect(slow.becameWritable(isHanding: false, .init()).contains { if case .flush = $0 { true } else { false } })
     }
 
     // MARK: Calls
@@ -216,7 +216,7 @@ struct SocketSessionTests {
     @Test("Events that a client doesn't read are bounded: beyond that it is closed, to resume")
     func unread() {
         var session = opened()
-        session.becameUnread(10, at: Self.time(1))
+        session.becameUnwritable(10, at: Self.time(1))
         let event = Self.frame(String(repeating: "x", count: 300_000))
         for _ in 0..<3 {
             session.send(event: event)
@@ -237,10 +237,10 @@ struct SocketSessionTests {
     func readAgain() {
         var session = opened()
         session.send(reply: [UInt8](repeating: 32, count: 1_000_000))
-        session.becameUnread(session.takeUnflushed()?.pieces.reduce(0) { $0 + $1.readableBytes } ?? 0, at: Self.time(1))
+        session.becameUnwritable(session.takeUnflushed()?.pieces.reduce(0) { $0 + $1.readableBytes } ?? 0, at: Self.time(1))
         let sum = held(session.flushed(.init()))
         #expect(sum > 1_000_000)
-        #expect(held(session.becameRead(isHanding: false, .init())) == -sum)
+        #expect(held(session.becameWritable(isHanding: false, .init())) == -sum)
         let ticked = session.tick(Self.time(40), Timestamp(milliseconds: 0), .init())
         #expect(!session.isClosing, "\(ticked)")
     }
@@ -327,12 +327,12 @@ struct SocketSessionTests {
         #expect(over.tick(Self.time(2), Timestamp(milliseconds: 1_000_000), .init()).last == .close(.init(codeNumber: 4002)))
 
         for (isHalfFull, seconds) in [(false, Int64(31)), (true, 2)] {
-            var unread = opened()
-            unread.becameUnread(0, at: Self.time(0))
+            var slow = opened()
+            slow.becameUnwritable(0, at: Self.time(0))
             let pressure = SocketSession.Pressure(isServerHalfFull: isHalfFull)
-            _ = unread.tick(Self.time(seconds - 1), never, pressure)
-            #expect(!unread.isClosing)
-            #expect(unread.tick(Self.time(seconds), never, pressure) == Self.closing(4008, "read faster, then resume"))
+            _ = slow.tick(Self.time(seconds - 1), never, pressure)
+            #expect(!slow.isClosing)
+            #expect(slow.tick(Self.time(seconds), never, pressure) == Self.closing(4008, "read faster, then resume"))
         }
     }
 
@@ -457,7 +457,7 @@ struct SocketSessionTests {
         "Signals for a client that doesn't read are merged by kind and sender, and dropped beyond a few; they close no connection")
     func signalsUnderLoad() {
         var session = opened()
-        session.becameUnread(10, at: Self.time(1))
+        session.becameUnwritable(10, at: Self.time(1))
         for number in 0..<1000 {
             session.send(signal: signal("typing", Double(number)))
             session.send(signal: signal("typing", by: "cid", Double(number)))
@@ -465,7 +465,7 @@ struct SocketSessionTests {
         for number in 0..<SignalQueue.countMax - 1 { session.send(signal: signal("other\(number)")) }
         #expect(!session.mustFlush)
         #expect(session.takeUnflushed() == nil)
-        let actions = session.becameRead(isHanding: false, .init())
+        let actions = session.becameWritable(isHanding: false, .init())
         // The oldest one beyond the limit is dropped: bob's, which was sent before cid's.
         var expected: [ByteBuffer] = [signal("typing", by: "cid", 999).bytes]
         expected += (0..<SignalQueue.countMax - 1).map { signal("other\($0)").bytes }
@@ -477,7 +477,7 @@ struct SocketSessionTests {
     @Test("A client that reads nothing, and can no longer be notified of its losses, is closed with the code to resume")
     func lostSignals() {
         var session = opened()
-        session.becameUnread(10, at: Self.time(1))
+        session.becameUnwritable(10, at: Self.time(1))
         func send(_ channel: Int) {
             let change = PresenceChange(onlineCount: 1, online: ["bob"], offline: [], isWhole: true)
             let signal = Signal(kind: .presenceChanged, channel: ChannelID("channel-\(channel)"), presence: change)

@@ -102,7 +102,7 @@ final class SessionDriver: QueuedOutput {
         switch code {
         case .tokenExpired: perform(session.tick(now, .forever, .init()))
         case .resume:
-            session.becameUnread(0, at: now)
+            session.becameUnwritable(0, at: now)
             perform(session.tick(Self.deadline(scheduler, after: 31_000), time, .init()))
         case .tokenRevoked:
             guard let user = caller?.user else { return }
