@@ -63,13 +63,6 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var refused: RefusedRequest?
     private var upgrade = Upgrade.none
 
-    private struct RefusedRequest {
-        let error: RoostError
-        let origin: String?
-        /// Whether its answer has no body.
-        let isHead: Bool
-    }
-
     /// Data after the end of an upgrade request is raw bytes.
     private enum Upgrade { case none, began, ended }
 
@@ -91,7 +84,8 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
             if let error = refusal(of: head) {
                 isRefused = true
                 ticket.connections.refusedRequest(error)
-                refused = RefusedRequest(error: error, origin: head.headers.first(name: "origin"), isHead: head.method == .HEAD)
+                refused = RefusedRequest(
+                    problem: Problem(error), origin: head.headers.first(name: "origin"), isHead: head.method == .HEAD)
                 return refuse(context)
             }
         case .body: break
@@ -120,16 +114,9 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private func refuse(_ context: ChannelHandlerContext) {
         guard let refused, state.underWay == 1 else { return }
         self.refused = nil
-        let problem = Problem(refused.error)
-        let body = context.channel.allocator.buffer(bytes: problem.json)
-        var headers: HTTPHeaders = [
-            "content-type": Problem.mediaType, "content-length": "\(body.readableBytes)", "connection": "close",
-        ]
-        if let wait = refused.error.retryAfterMilliseconds { headers.add(name: "retry-after", value: "\((wait + 999) / 1000)") }
-        for field in origins.fields(origin: refused.origin) { headers.add(name: field.name, value: field.value) }
-        let status = HTTPResponseStatus(statusCode: problem.status)
-        context.write(wrapOutboundOut(.head(.init(version: .http1_1, status: status, headers: headers))), promise: nil)
-        if !refused.isHead { context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil) }
+        for part in refused.parts(in: context.channel.allocator, origins: origins) {
+            context.write(wrapOutboundOut(part), promise: nil)
+        }
         context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
         // Requests after this one get no answer.
         context.close(mode: .output, promise: nil)

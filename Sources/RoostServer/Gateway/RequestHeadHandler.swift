@@ -37,14 +37,12 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private var unanswered = 0
     /// Whether an answer's head has been written and its end hasn't.
     private var isAnswering = false
-    /// The refusal of the last request, sent once those before it are answered.
-    private var refusal: Problem?
-    /// Whether the refusal answers a request that was passed on, and broke off after its head.
+    /// The last request, if it is refused, until those before it are answered.
+    private var refused: RefusedRequest?
+    /// Whether the refused request, even if it is answered by now, was passed on and broke off after its head.
     private var isRefusalOfOpenRequest = false
     /// Whether the current request, or the last one, is a HEAD request.
     private var isHead = false
-    /// Whether the refused request is one: its answer has no body.
-    private var isRefusalOfHead = false
     /// Whether a client waits for `100 Continue`, which is sent once the earlier requests are answered.
     private var awaitsContinue = false
     private var isOutputClosed = false
@@ -52,8 +50,6 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
     private let limits: GatewayChannel.Configuration
     private let metrics: ServerMetrics
     private let origins: AllowedOrigins
-    /// The refused request's origin; nil if there is none or it can't be read.
-    private var refusedOrigin: String?
 
     /// - Parameter limits: The parser's limits, for error messages.
     init(
@@ -94,9 +90,8 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
         do throws(RequestRules.Refusal) {
             try RequestRules.check(&head)
         } catch {
-            refusedOrigin = head.headers.first(name: "origin")
-            refuse(error.problem, isHead: isHead, context)
-            return
+            let origin = head.headers.first(name: "origin")
+            return refuse(RefusedRequest(problem: error.problem, origin: origin, isHead: isHead), context)
         }
         if case .fresh = state, SocketRequest.opensSocket(head) {
             state = .upgrading
@@ -122,7 +117,8 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
             return
         }
         // Outside a request, these bytes have no method.
-        refuse(Problem(RoostError(.invalidArgument, message(for: mistake))), isHead: isHead && isInsideRequest, context)
+        let problem = Problem(RoostError(.invalidArgument, message(for: mistake)))
+        refuse(RefusedRequest(problem: problem, origin: nil, isHead: isHead && isInsideRequest), context)
     }
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
@@ -160,15 +156,14 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
         front.discardRest()
     }
 
-    private func refuse(_ problem: Problem, isHead: Bool, _ context: ChannelHandlerContext) {
+    private func refuse(_ request: RefusedRequest, _ context: ChannelHandlerContext) {
         switch state {
         case .ended, .upgraded: return
         case .fresh, .ordinary, .last, .upgrading: break
         }
         end()
-        metrics.refused(OperationName.none, problem.code)
-        refusal = problem
-        isRefusalOfHead = isHead
+        metrics.refused(OperationName.none, request.problem.code)
+        refused = request
         isRefusalOfOpenRequest = isInsideRequest
         finish(context)
     }
@@ -200,7 +195,7 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
             let isEarly = isInsideRequest && unanswered <= 1 && head.status.code >= 200
             if isEarly || head.headers[canonicalForm: "connection"].contains("close") { end() }
             // With several requests under way, only the last answer ends the connection.
-            if case .ended = state, unanswered <= 1, refusal == nil || isRefusalOfOpenRequest {
+            if case .ended = state, unanswered <= 1, refused == nil || isRefusalOfOpenRequest {
                 head.headers.endConnection()
             }
             context.write(wrapOutboundOut(.head(head)), promise: promise)
@@ -210,8 +205,8 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
             isAnswering = false
             unanswered = max(0, unanswered - 1)
             // The request that broke off already has its answer.
-            if isRefusalOfOpenRequest, unanswered == 0 { refusal = nil }
-            let isLast = if case .ended = state, unanswered == 0, refusal == nil { true } else { false }
+            if isRefusalOfOpenRequest, unanswered == 0 { refused = nil }
+            let isLast = if case .ended = state, unanswered == 0, refused == nil { true } else { false }
             let written = isLast ? promise ?? context.eventLoop.makePromise() : promise
             context.write(data, promise: written)
             // An unanswered request that is still arriving isn't being worked on.
@@ -227,21 +222,16 @@ final class RequestHeadHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// Writes the refusal of the last request once the earlier ones are answered.
     private func finish(_ context: ChannelHandlerContext) {
-        guard case .ended = state, let problem = refusal, !isAnswering else { return }
+        guard case .ended = state, let refused, !isAnswering else { return }
         guard unanswered == (isRefusalOfOpenRequest ? 1 : 0) else {
             // The request that broke off was answered before it did.
             if unanswered == 0 { closeOutput(context, after: context.eventLoop.makeSucceededVoidFuture()) }
             return
         }
-        refusal = nil
-        let body = context.channel.allocator.buffer(bytes: problem.json)
-        var headers: HTTPHeaders = [
-            "content-type": Problem.mediaType, "content-length": "\(body.readableBytes)", "connection": "close",
-        ]
-        for field in origins.fields(origin: refusedOrigin) { headers.add(name: field.name, value: field.value) }
-        let status = HTTPResponseStatus(statusCode: problem.status)
-        context.write(wrapOutboundOut(.head(.init(version: .http1_1, status: status, headers: headers))), promise: nil)
-        if !isRefusalOfHead { context.write(wrapOutboundOut(.body(.byteBuffer(body))), promise: nil) }
+        self.refused = nil
+        for part in refused.parts(in: context.channel.allocator, origins: origins) {
+            context.write(wrapOutboundOut(part), promise: nil)
+        }
         closeOutput(context, after: context.writeAndFlush(wrapOutboundOut(.end(nil))))
     }
 
