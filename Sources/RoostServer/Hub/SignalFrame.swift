@@ -36,8 +36,9 @@ struct SignalFrame: Hashable, Sendable {
     /// The frame for a client that doesn't get the previous one with the same key.
     func replacing() -> SignalFrame { afterLoss.isWhole ? self : SignalFrame(self, bytes: Self.bytes(of: afterLoss)) }
 
-    /// The frame for a client that gets none of its content, and has to ask; nil for a signal that isn't missed.
-    func emptied() -> SignalFrame? {
+    /// The frame for a client that gets none of its content: it only says that something is missing, so the client asks. Nil for a signal that
+    /// isn't missed.
+    func lossMarker() -> SignalFrame? {
         guard !afterLoss.isWhole else { return nil }
         var rest = afterLoss
         rest.watching?.started = []
@@ -90,70 +91,5 @@ extension Signal {
     /// Whether it has all changes. A signal with the current state always does.
     fileprivate var isWhole: Bool {
         [watching?.isWhole, presence?.isWhole, read?.isWhole, users?.isWhole].allSatisfy { $0 != false }
-    }
-}
-
-/// Signals queued for a client that doesn't read: the newest of each key, only a few with their content. The oldest makes room first.
-///
-/// If the client has to ask for a signal that makes room, a word stays that something is missing. Words are small, but there can be as many
-/// as the client watches channels. If there are too many, the client can no longer be notified, and the queue ``isOverfull``.
-struct SignalQueue {
-    /// The most signals with their content.
-    static let countMax = 32
-    /// The most bytes, including the words for signals that made room.
-    static let sizeBytesMax = 16 << 10
-    /// The most bytes once only such words are left.
-    static let wordsSizeBytesMax = 64 << 10
-
-    private struct Waiting {
-        var frame: SignalFrame
-        /// Whether it only says that something is missing.
-        var isWord = false
-    }
-    private var waiting: [Waiting] = []
-    private var wordCount = 0
-    private(set) var sizeBytes = 0
-    /// Whether something was lost and the client can't be notified. Its connection has to end: the next one gets everything.
-    private(set) var isOverfull = false
-
-    var isEmpty: Bool { waiting.isEmpty }
-
-    mutating func put(_ frame: SignalFrame) {
-        guard !isOverfull else { return }
-        var frame = frame
-        if let index = waiting.firstIndex(where: { $0.frame.key == frame.key }) {
-            remove(at: index)
-            frame = frame.replacing()
-        }
-        waiting.append(Waiting(frame: frame))
-        sizeBytes += frame.bytes.readableBytes
-        var index = 0
-        while index < waiting.count, sizeBytes > Self.sizeBytesMax || waiting.count - wordCount > Self.countMax {
-            if waiting[index].isWord {
-                index += 1
-            } else if let word = waiting[index].frame.emptied() {
-                sizeBytes += word.bytes.readableBytes - waiting[index].frame.bytes.readableBytes
-                waiting[index] = Waiting(frame: word, isWord: true)
-                wordCount += 1
-                index += 1
-            } else {
-                remove(at: index)
-            }
-        }
-        guard sizeBytes > Self.wordsSizeBytesMax else { return }
-        self = SignalQueue()
-        isOverfull = true
-    }
-
-    private mutating func remove(at index: Int) {
-        let removed = waiting.remove(at: index)
-        sizeBytes -= removed.frame.bytes.readableBytes
-        if removed.isWord { wordCount -= 1 }
-    }
-
-    /// Takes all signals, the oldest first.
-    mutating func takeAll() -> [ByteBuffer] {
-        defer { self = SignalQueue() }
-        return waiting.map(\.frame.bytes)
     }
 }

@@ -66,7 +66,7 @@ struct SignalQueueTests {
         var channel = 0
         while !queue.isOverfull, channel < 10_000 {
             queue.put(SignalFrame(Self.presence(of: channel)))
-            #expect(queue.sizeBytes <= SignalQueue.wordsSizeBytesMax)
+            #expect(queue.sizeBytes <= SignalQueue.lossMarkersSizeBytesMax)
             channel += 1
         }
         #expect(queue.isOverfull && queue.isEmpty && queue.sizeBytes == 0)
