@@ -1,11 +1,7 @@
 import Foundation
-import Hummingbird
-import HummingbirdCore
 import Logging
 import NIOCore
 import NIOPosix
-import RoostAPI
-import Synchronization
 
 /// The port: accepts connections and hands each to the gateway, until it is closed.
 ///
@@ -83,53 +79,5 @@ private final class AcceptPauseHandler: ChannelInboundHandler {
             handler.value.isPaused = false
             try? channel.syncOptions?.setOption(.autoRead, value: true)
         }
-    }
-}
-
-/// Answers HTTP requests through the rules and routes: what Hummingbird's `Application` does, except for listening.
-enum Responding {
-    static func responder(_ routes: HTTPRules, logger: Logger) -> HTTPChannelHandler.Responder {
-        let date = HTTPDate()
-        return { (request, writer: consuming ResponseWriter, channel) in
-            let context = BasicRequestContext(source: .init(channel: channel, logger: logger))
-            let ticket = ConnectionTicket.current
-            ticket?.requestBegan()
-            var response: Response
-            do {
-                response = try await routes.respond(to: request, context: context)
-            } catch {
-                logger.error("A request failed.", metadata: ["error": "\(error)"])
-                response = Problem(.internalFailure).response
-            }
-            response.headers[.date] = date.text
-            ticket?.answerFollows()
-            try await writer.write(response: response.head, body: response.body)
-        }
-    }
-}
-
-/// The time as a `Date` header has it (RFC 9110 §5.6.7), formatted once a second.
-final class HTTPDate: Sendable {
-    private let last = Mutex<(second: Int, text: String)>((0, ""))
-
-    var text: String {
-        let second = Int(Date().timeIntervalSince1970)
-        return last.withLock { last in
-            if last.second != second { last = (second, Self.text(of: second)) }
-            return last.text
-        }
-    }
-
-    static func text(of second: Int) -> String {
-        var time = time_t(second)
-        var parts = tm()
-        gmtime_r(&time, &parts)
-        let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
-        let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
-        func two(_ number: Int32) -> String { number < 10 ? "0\(number)" : "\(number)" }
-        let day = days[Int(parts.tm_wday) % 7]
-        let month = months[Int(parts.tm_mon) % 12]
-        return "\(day), \(two(parts.tm_mday)) \(month) \(parts.tm_year + 1900) "
-            + "\(two(parts.tm_hour)):\(two(parts.tm_min)):\(two(parts.tm_sec)) GMT"
     }
 }
