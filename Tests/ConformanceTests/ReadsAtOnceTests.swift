@@ -71,8 +71,8 @@ struct ReadsAtOnceTests {
                 return []
             }
             let before = held.load(ordering: .relaxed)
-            let way = try world.engine.submit(read: Job(caller: .server, run: hold, destination: .waiting { _ in }))
-            #expect(way == .queued)
+            let dispatch = try world.engine.submit(read: Job(caller: .server, run: hold, destination: .waiting { _ in }))
+            #expect(dispatch == .queued)
             try await eventually("a thread that is held up") { held.load(ordering: .relaxed) > before }
         }
         let withoutConnection = try submit()
@@ -90,8 +90,8 @@ struct ReadsAtOnceTests {
         let files = try TestDatabase()
         let world = try await World(Waiting(own: try files.open()))
         let answers = world.answers
-        let way = try world.engine.submit(read: Self.job { answers.add($0) }, atOnce: true)
-        #expect(way == .gaveUp)
+        let dispatch = try world.engine.submit(read: Self.job { answers.add($0) }, atOnce: true)
+        #expect(dispatch == .gaveUp)
         try await eventually("the answer") { answers.list == ["7"] }
         try await world.end()
     }
@@ -191,7 +191,7 @@ struct ReadsAtOnceTests {
         for (count, next) in spans.enumerated().dropFirst() {
             let taken = spans.prefix(count).reduce(TimeAmount.zero) { $0 + ($1.end - $1.start) }
             let time = next.start - spans[0].end
-            #expect((taken - LoopReads.lateMax) * LoopReads.part <= time, "\(count) of \(callCount) calls")
+            #expect((taken - LoopReads.overrunMax) * LoopReads.part <= time, "\(count) of \(callCount) calls")
         }
         try await sockets.end(closing: ann)
     }

@@ -23,7 +23,7 @@ extension ListDevices: Handled {
 
 extension SignOutDevice: Handled {
     /// It takes the exclusive lock of access changes.
-    public static var userRate: UserRate? { .ofSignOuts }
+    public static var userRate: UserRate? { .signOuts }
 
     public func scope(for caller: Caller) -> Scope {
         var scope = Scope.user(caller.user)

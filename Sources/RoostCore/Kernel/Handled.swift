@@ -57,26 +57,26 @@ extension Handled {
 /// A rate limit for one user, on one node.
 public enum UserRate: Hashable, Sendable {
     /// ``Limits/signalsPerSecond``: operations that notify many users.
-    case ofSignals
+    case signals
     /// ``Limits/signOutsPerMinute``: operations that block all other writers.
-    case ofSignOuts
+    case signOuts
     /// ``Limits/presenceChangesPerMinute``: operations that affect each of a user's connections, in each of their channels.
-    case ofPresenceChanges
+    case presenceChanges
 
     /// The number of times.
     public var count: Int {
         switch self {
-        case .ofSignals: Limits.signalsPerSecond
-        case .ofSignOuts: Limits.signOutsPerMinute
-        case .ofPresenceChanges: Limits.presenceChangesPerMinute
+        case .signals: Limits.signalsPerSecond
+        case .signOuts: Limits.signOutsPerMinute
+        case .presenceChanges: Limits.presenceChangesPerMinute
         }
     }
 
     /// The period, in seconds.
     public var seconds: Int {
         switch self {
-        case .ofSignals: 1
-        case .ofSignOuts, .ofPresenceChanges: 60
+        case .signals: 1
+        case .signOuts, .presenceChanges: 60
         }
     }
 }

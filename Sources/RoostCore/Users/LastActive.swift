@@ -1,7 +1,7 @@
 public import RoostAPI
 
 extension ListUserPresence: Handled {
-    public static var userRate: UserRate? { .ofSignals }
+    public static var userRate: UserRate? { .signals }
     public var presenceQuestion: PresenceQuestion { .users(users) }
 
     public func handle(in context: inout Context) throws -> UserPresences {

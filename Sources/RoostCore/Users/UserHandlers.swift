@@ -89,8 +89,8 @@ extension GetPreferences: Handled {
 }
 
 extension UpdatePreferences: Handled {
-    public static var userRate: UserRate? { .ofSignals }
-    public var rate: UserRate? { sharesPresence == nil ? Self.userRate : .ofPresenceChanges }
+    public static var userRate: UserRate? { .signals }
+    public var rate: UserRate? { sharesPresence == nil ? Self.userRate : .presenceChanges }
 
     public func scope(for caller: Caller) -> Scope { .user(caller.user) }
 

@@ -2,7 +2,7 @@ public import RoostAPI
 
 extension StartTyping: Handled {
     public static var isSignal: Bool { true }
-    public static var userRate: UserRate? { .ofSignals }
+    public static var userRate: UserRate? { .signals }
 
     public func handle(in context: inout Context) throws -> Done {
         let access = try context.require(.messageSend, in: channel)
@@ -18,7 +18,7 @@ extension StartTyping: Handled {
 
 extension StopTyping: Handled {
     public static var isSignal: Bool { true }
-    public static var userRate: UserRate? { .ofSignals }
+    public static var userRate: UserRate? { .signals }
 
     public func handle(in context: inout Context) throws -> Done {
         try context.require(.streamRead)
@@ -31,7 +31,7 @@ extension StopTyping: Handled {
 
 extension SendSignal: Handled {
     public static var isSignal: Bool { true }
-    public static var userRate: UserRate? { .ofSignals }
+    public static var userRate: UserRate? { .signals }
 
     public func handle(in context: inout Context) throws -> Done {
         let access = try context.require(.messageSend, in: channel)

@@ -17,11 +17,11 @@ struct DeferredJobs {
     private let countMax: Int
 
     /// A channel is retried after this time, and each attempt may take as long as a lane waits for a lock.
-    static let pause = Duration.milliseconds(250)
+    static let retryInterval = Duration.milliseconds(250)
     /// After an unsuccessful attempt, the lane does other work for this many times as long as the attempt took: if a hanging node holds many
     /// channels, the lane would otherwise wait all the time.
-    private static let restFactor = 2
-    private var restsUntil: ContinuousClock.Instant?
+    private static let pauseFactor = 2
+    private var pausedUntil: ContinuousClock.Instant?
 
     /// - Parameters:
     ///   - patience: The time after which an operation is refused.
@@ -60,16 +60,16 @@ struct DeferredJobs {
     /// Postpones the next attempt after an unsuccessful one.
     ///
     /// - Parameter waited: How long the attempt took.
-    mutating func rest(after waited: Duration, at now: ContinuousClock.Instant) {
-        restsUntil = now + waited * Self.restFactor
+    mutating func pause(after waited: Duration, at now: ContinuousClock.Instant) {
+        pausedUntil = now + waited * Self.pauseFactor
     }
 
     /// Takes the operations of the channel to retry next.
     mutating func takeNext(at now: ContinuousClock.Instant) -> (jobs: [Job], since: ContinuousClock.Instant)? {
-        if let restsUntil, now < restsUntil { return nil }
-        guard let (order, group) = groups.min(by: { $0.value.triedAt < $1.value.triedAt }), now - group.triedAt >= Self.pause else {
-            return nil
-        }
+        if let pausedUntil, now < pausedUntil { return nil }
+        guard let (order, group) = groups.min(by: { $0.value.triedAt < $1.value.triedAt }),
+            now - group.triedAt >= Self.retryInterval
+        else { return nil }
         groups[order] = nil
         count -= group.jobs.count
         return (group.jobs, group.since)

@@ -37,9 +37,9 @@ extension Engine {
     @discardableResult
     func submit(read job: Job, atOnce: Bool = false) throws(RoostError) -> ReadDispatch {
         if let rate = job.traits.userRate { try signals.admit(job.caller.user, job.operation, at: rate) }
-        let way = atOnce ? readWithoutBlocking(job) : .queued
-        if way != .ranInline { try submit(toReaders: job) }
-        return way
+        let dispatch = atOnce ? readWithoutBlocking(job) : .queued
+        if dispatch != .ranInline { try submit(toReaders: job) }
+        return dispatch
     }
 
     private func submit(toReaders job: Job) throws(RoostError) {

@@ -335,7 +335,7 @@ final class Engine: Sendable {
             // Counted here until the socket has it: readers are faster than the loops.
             settings.memory?.add(payload.count)
             job.callerMemory?.add(payload.count)
-            hub.reply(to: socket, payload, isLeaving: settings.memory, job.callerMemory)
+            hub.reply(to: socket, payload, countedIn: settings.memory, job.callerMemory)
         case .welcome(_, let refused):
             if case .failure(let error) = result { refused(error) }
         case .waiting(let resume): resume(result)

@@ -59,7 +59,7 @@ struct Hold: Sendable {
     /// Returns how much longer the queued operations are held back; nil if they aren't.
     ///
     /// - Parameter count: How many are queued.
-    func rest(of count: Int, at now: UInt64) -> Duration? {
+    func remaining(count: Int, at now: UInt64) -> Duration? {
         guard hadOthers, urgentCount == 0, count > 0, count < configuration.countMax,
             firstQueuedAt < waitingSince.adding(configuration.idleAfter)
         else { return nil }

@@ -41,7 +41,7 @@ struct Lane {
         guard let (jobs, since) = aside.takeNext(at: begun) else { return }
         let locked = writeUnlocked(jobs, in: database, settings, perform)
         let now = settings.clock()
-        if !locked.isEmpty { aside.rest(after: now - begun, at: now) }
+        if !locked.isEmpty { aside.pause(after: now - begun, at: now) }
         if locked.isEmpty || aside.isPatient(since: since, at: now) {
             aside.put(locked, at: now, since: since)
         } else {

@@ -79,14 +79,14 @@ final class WorkQueue: Sendable {
 
     /// Holds back the queued operations if all of them tolerate it and the lane is busy.
     private func waitForOthers() {
-        let rest: Duration? = state.withLock { state in
+        let remaining: Duration? = state.withLock { state in
             guard !state.isClosed else { return nil }
-            let rest = state.hold?.rest(of: state.jobs.count, at: DispatchTime.now().uptimeNanoseconds)
-            state.isHolding = rest != nil
-            return rest
+            let remaining = state.hold?.remaining(count: state.jobs.count, at: DispatchTime.now().uptimeNanoseconds)
+            state.isHolding = remaining != nil
+            return remaining
         }
-        guard let rest else { return }
-        _ = available.wait(atMost: rest)
+        guard let remaining else { return }
+        _ = available.wait(atMost: remaining)
         state.withLock { $0.isHolding = false }
     }
 

@@ -289,8 +289,8 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     /// Runs a brief read here and now, as long as that leaves the loop time for its other sockets.
     private func submit(read job: Job, mayRunHere: Bool) throws(RoostError) {
         let (shard, started) = (services.hub.shard(of: socket), NIODeadline.now())
-        let way = try services.engine.submit(read: job, atOnce: mayRunHere && shard.mayRead(at: started))
-        if way != .queued { shard.hasRead(since: started, isDone: way == .ranInline) }
+        let dispatch = try services.engine.submit(read: job, atOnce: mayRunHere && shard.mayRead(at: started))
+        if dispatch != .queued { shard.hasRead(since: started, isDone: dispatch == .ranInline) }
     }
 
     /// Moves the read positions of a reading user (AM-45). A user who may not read any longer stops reading.

@@ -184,7 +184,7 @@ final class Hub: Delivery {
     /// - Parameters:
     ///   - memory: Where the answer is counted until the socket has it.
     ///   - callerMemory: Where it is counted as well.
-    func reply(to socket: SocketID, _ payload: [UInt8], isLeaving memory: ByteLedger?, _ callerMemory: ByteLedger?) {
+    func reply(to socket: SocketID, _ payload: [UInt8], countedIn memory: ByteLedger?, _ callerMemory: ByteLedger?) {
         let shard = shards[socket.shard]
         loops[socket.shard].execute {
             shard.value.deliver(payload, toReadOf: socket.connection)

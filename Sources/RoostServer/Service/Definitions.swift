@@ -89,7 +89,7 @@ public struct Definitions: Sendable {
                 }
             }
             // The pause lets the writers continue that are queued behind an attempt.
-            Thread.sleep(forTimeInterval: DeferredJobs.pause / .seconds(1))
+            Thread.sleep(forTimeInterval: DeferredJobs.retryInterval / .seconds(1))
         }
     }
 

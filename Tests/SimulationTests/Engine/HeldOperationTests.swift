@@ -82,7 +82,7 @@ struct HeldOperationTests {
     /// Returns how long a mark is held back that was queued some milliseconds after the lane had asked for work.
     ///
     /// - Parameter waits: How often the lane asks again before that, 20 milliseconds apart.
-    private func rest(after milliseconds: Int64, waits: Int = 0, last batch: [Job]) -> Duration? {
+    private func remaining(after milliseconds: Int64, waits: Int = 0, last batch: [Job]) -> Duration? {
         var hold = Hold(Hold.Configuration())
         for job in batch { hold.appended(job, isFirst: true) }
         hold.took(batch)
@@ -90,24 +90,24 @@ struct HeldOperationTests {
         for wait in 0...waits { hold.waits(at: begun + UInt64(wait) * 20 * Self.millisecond) }
         let time = UInt64(Int64(begun) + milliseconds * Int64(Self.millisecond))
         hold.appended(job(at: time), isFirst: true)
-        return hold.rest(of: 1, at: max(time, begun))
+        return hold.remaining(count: 1, at: max(time, begun))
     }
 
     @Test("A lane that had nothing to do for 20 ms runs a mark at once, however often it looked; a busy one after 4 ms")
     func idle() {
         let sent = [job(at: 1, toleratesDelay: false)]
-        #expect(rest(after: -1, last: sent) == .milliseconds(3))
-        #expect(rest(after: -4, last: sent) == nil)
-        #expect(rest(after: 19, last: sent) == .milliseconds(4))
-        #expect(rest(after: 20, last: sent) == nil)
-        #expect(rest(after: 61, waits: 3, last: sent) == nil)
+        #expect(remaining(after: -1, last: sent) == .milliseconds(3))
+        #expect(remaining(after: -4, last: sent) == nil)
+        #expect(remaining(after: 19, last: sent) == .milliseconds(4))
+        #expect(remaining(after: 20, last: sent) == nil)
+        #expect(remaining(after: 61, waits: 3, last: sent) == nil)
     }
 
     @Test("After a batch of a single mark the next one is run at once: its caller may be the only one")
     func alone() {
-        #expect(rest(after: 1, last: [job(at: 1)]) == nil)
-        #expect(rest(after: 1, last: [job(at: 1), job(at: 1)]) == .milliseconds(4))
-        #expect(Hold(Hold.Configuration()).rest(of: 1, at: 0) == nil)
+        #expect(remaining(after: 1, last: [job(at: 1)]) == nil)
+        #expect(remaining(after: 1, last: [job(at: 1), job(at: 1)]) == .milliseconds(4))
+        #expect(Hold(Hold.Configuration()).remaining(count: 1, at: 0) == nil)
     }
 
     @Test("A queue without a hold gives marks at once")

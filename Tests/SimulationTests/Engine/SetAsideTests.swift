@@ -33,7 +33,7 @@ struct SetAsideTests {
         let (others, refused) = aside.takeFollowers(of: jobs(["b 4", "a 5", "c 6", "a 7"]))
         #expect(names(others) == ["b 4", "c 6"] && refused.isEmpty)
         #expect(aside.count == 4)
-        let next = aside.takeNext(at: start + DeferredJobs.pause)
+        let next = aside.takeNext(at: start + DeferredJobs.retryInterval)
         #expect(names(next?.jobs) == ["a 1", "a 3", "a 5", "a 7"])
         #expect(next?.since == start)
         #expect(aside.isEmpty && aside.count == 0)
@@ -78,14 +78,14 @@ struct SetAsideTests {
     }
 
     @Test("I3 after an attempt that waited in vain the lane does other work for twice as long, however many channels wait")
-    func rest() {
+    func pause() {
         var aside = DeferredJobs(patience: .seconds(10), countMax: 100)
         for (place, name) in ["a 1", "b 2"].enumerated() { aside.put(jobs([name]), at: start + .milliseconds(place)) }
         let first = aside.takeNext(at: start + .milliseconds(250))
         #expect(names(first?.jobs) == ["a 1"])
         let failed = start + .milliseconds(750)
         aside.put(first?.jobs ?? [], at: failed, since: first?.since)
-        aside.rest(after: .milliseconds(500), at: failed)
+        aside.pause(after: .milliseconds(500), at: failed)
         #expect(aside.takeNext(at: failed + .milliseconds(999)) == nil)
         #expect(names(aside.takeNext(at: failed + .seconds(1))?.jobs) == ["b 2"])
         // A successful one is followed by the next at once.

@@ -244,17 +244,17 @@ import Testing
     @Test("a user may send 10 signals a second, whoever else sends, and no state of them is kept later")
     func rates() {
         var rates = UserRates()
-        let admitted = (0..<25).map { _ in rates.admit("ann", "signal.send", at: .ofSignals, now: 5000) }
+        let admitted = (0..<25).map { _ in rates.admit("ann", "signal.send", at: .signals, now: 5000) }
         #expect(admitted.count { $0 } == Limits.signalsPerSecond && admitted.prefix(10).allSatisfy { $0 })
         let later = [
-            rates.admit("bob", "signal.send", at: .ofSignals, now: 5999),
-            rates.admit("ann", "signal.send", at: .ofSignals, now: 5999),
-            rates.admit("ann", "signal.send", at: .ofSignals, now: 6000),
+            rates.admit("bob", "signal.send", at: .signals, now: 5999),
+            rates.admit("ann", "signal.send", at: .signals, now: 5999),
+            rates.admit("ann", "signal.send", at: .signals, now: 6000),
         ]
         #expect(later == [true, false, true])
-        let signOuts = (0..<25).map { rates.admit("ann", "device.signOut", at: .ofSignOuts, now: 60_000 + $0 * 1000) }
+        let signOuts = (0..<25).map { rates.admit("ann", "device.signOut", at: .signOuts, now: 60_000 + $0 * 1000) }
         #expect(signOuts.count { $0 } == Limits.signOutsPerMinute)
-        let nextMinute = rates.admit("ann", "device.signOut", at: .ofSignOuts, now: 120_000)
+        let nextMinute = rates.admit("ann", "device.signOut", at: .signOuts, now: 120_000)
         #expect(nextMinute)
     }
 
