@@ -8,7 +8,6 @@ public import RoostAPI
 /// ``StreamCreatedConcurrently``.
 ///
 /// It is used by one thread at a time, and ends with the transaction.
-/// It is used by one thread at a time, and ends with the transaction.
 public final class HeldStreams {
     private var streams: Set<StreamID> = []
     /// Those of the current operation: they are released if it is rolled back.

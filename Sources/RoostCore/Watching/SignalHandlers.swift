@@ -49,7 +49,6 @@ extension Context {
     /// - Parameter formerMax: The number of channels, the most recently changed for the user first, that are checked for having
     ///   been left and sent to. A user can join and leave any number.
     /// - Returns: The number of channels.
-    /// - Returns: In how many channels.
     @discardableResult
     public mutating func reportProfile(of user: UserID, formerMax: Int = 2500) throws -> Int {
         guard let shown = try transaction.summaries(of: [user]).first else { return 0 }

@@ -6,8 +6,8 @@ import Synchronization
 /// ([0105](docs/decisions/0105-a-delivery-wakes-only-event-loops-with-receivers.md)).
 ///
 /// Streams are counted in a table of fixed size, at the index of their hash. A stream whose entry is 0 has no receiver on the loop; another entry
-/// may belong to a different stream with the same index, and then the loop is woken for nothing. Receivers are
-/// only added while the loop delivers, and any thread may read the table: an entry of 0 is valid if the loop has finished all deliveries handed to it.
+/// may belong to a different stream with the same index, and then the loop is woken for nothing. Receivers are only added while the loop
+/// delivers, and any thread may read the table: an entry of 0 is valid if the loop has finished all deliveries handed to it.
 final class StreamInterest: Sendable {
     private static let placeCount = 65_536
     private let counts = Mutex<[UInt32]>(Array(repeating: 0, count: placeCount))

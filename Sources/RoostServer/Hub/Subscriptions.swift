@@ -33,17 +33,17 @@ struct Subscriptions<Socket> {
         /// A user has one connection more or fewer.
         case connected(UserID)
         case disconnected(UserID)
-        /// The same for a user who shares their presence.
+        /// One connection more or fewer shows that its user is online: it has begun or ended, or the user now shares their presence or no longer does.
         case appeared(UserID)
         case disappeared(UserID)
-        /// The same for such a user, in channels that they are a member of.
+        /// One connection more or fewer shows that its user is online in channels that they are a member of.
         case cameOnline(UserID, Set<ChannelID>)
         case wentOffline(UserID, Set<ChannelID>)
         /// One connection more or fewer watches channels, and whether its user shares that.
         case startedWatching(UserID, ChannelID, isShown: Bool)
+        case stoppedWatching(UserID, Set<ChannelID>, isShown: Bool)
         /// Notify the watchers how many members are online, if that differs from what one of them was answered.
         case answeredOnline(Int, ChannelID)
-        case stoppedWatching(UserID, Set<ChannelID>, isShown: Bool)
         /// No connection needs the stream any longer.
         case emptied(StreamID)
         /// End the connection: its user's connections together would get too many channels.

@@ -25,7 +25,6 @@ final class Threads: Sendable {
     /// unlike a semaphore's (``MonotonicSemaphore``).
     ///
     /// - Returns: Whether all have ended.
-    /// - Returns: Whether all have ended.
     func wait(atMost time: Duration) -> Bool {
         let nanoseconds = time / .nanoseconds(1)
         return running.wait(timeout: .now() + .nanoseconds(Int(clamping: Int64(nanoseconds.rounded())))) == .success
