@@ -59,7 +59,7 @@ struct SocketLoop {
     /// Shuts everything down as a server does: once its clients are gone.
     func end(closing clients: RawSocket...) async throws {
         for client in clients { await client.close() }
-        await hub.waitUntilEmpty(atMost: .seconds(20))
+        try await eventually("the end of the last socket") { try await hub.counts().sockets == 0 }
         try await listener.close()
         engine.stop()
         try await group.shutdownGracefully()

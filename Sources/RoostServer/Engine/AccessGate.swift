@@ -81,9 +81,6 @@ final class AccessGate: Sendable {
         if isConcerned { try context.requireAccess() }
     }
 
-    /// Returns whether this token has to be looked up in the database.
-    func isConcerned(token: String) -> Bool { state.withLock { $0.holds(.token(token)) } }
-
     /// Records changes of access made by operations of this server.
     func learn(_ changes: [AccessChange]) {
         state.withLock { state in for change in changes { state.insert(change) } }

@@ -193,14 +193,6 @@ final class Hub: Delivery {
         }
     }
 
-    /// Waits until the last socket is gone: a draining server then has no clients left to serve.
-    func waitUntilEmpty(atMost time: Duration) async {
-        let deadline = ContinuousClock.now + time
-        while ContinuousClock.now < deadline, let counts = try? await counts(), counts.sockets > 0 {
-            try? await Task.sleep(for: .milliseconds(20))
-        }
-    }
-
     private final class Backlog: Sendable {
         let count = Atomic<Int>(0)
     }
