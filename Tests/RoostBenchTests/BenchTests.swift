@@ -229,6 +229,13 @@ import Testing
         #expect(rounds > 0 && 2 * rounds <= Limits.presenceChangesPerMinute)
     }
 
+    @Test(
+        "marks are sent in the small channel that a large one is compared with", arguments: [BenchScale.full, .quick, .smoke])
+    func smallCrowd(scale: BenchScale) {
+        let members = CrowdBenchmark.smallMembers(scale)
+        #expect(Set(members).count == members.count && members.count <= Limits.largeChannelMembers)
+    }
+
     @Test("in the mixed load each member of each channel sends and marks, and each channel is opened")
     func mixedSteps() {
         let (channelCount, memberCount) = (200, 50)

@@ -8,7 +8,7 @@ struct CrowdBenchmark: Benchmark {
     /// Connected members of the large channel.
     let socketCount: Int
     /// A member of the small channel who comes and goes.
-    private let visitor = UserID("visitor")
+    private static let visitor = UserID("visitor")
 
     init(socketCount: Int) { self.socketCount = socketCount }
 
@@ -25,31 +25,28 @@ struct CrowdBenchmark: Benchmark {
     }
 
     func figures(in directory: URL, scale: BenchScale) async throws -> [Figure] {
-        let smallCount = scale.pick(1000, quick: 1000, smoke: 40)
-        try OpenFiles.require(sockets: socketCount + smallCount)
+        let smallMembers = Self.smallMembers(scale)
+        // The visitor connects only to leave.
+        let smallCount = smallMembers.count - 1
+        try OpenFiles.require(sockets: socketCount + smallMembers.count)
         let online = scale.pick(socketCount, quick: min(4000, socketCount), smoke: 60)
         let members = scale.pick(Limits.membersPerChannel, quick: 30_000, smoke: 100)
-        let users = (0..<(smallCount + members)).map { UserID("user-\($0)") }
+        let largeMembers = (0..<members).map { UserID("user-\(smallCount + $0)") }
         let watcherCount = min(50, smallCount / 4, online / 4)
         let small = Crowd(channel: "small", sockets: 0..<smallCount, watcherCount: watcherCount)
         let large = Crowd(channel: "large", sockets: smallCount..<(smallCount + online), watcherCount: watcherCount)
         try Seed.fill(directory) { seed in
-            try seed.addUsers(users + [visitor])
-            for (crowd, all) in [(small, users[..<smallCount]), (large, users[smallCount...])] {
-                try seed.forEach([0]) { batch, _ in
-                    try batch.perform(CreateChannel(channel: crowd.channel), as: all[all.startIndex])
+            try seed.addUsers(smallMembers + largeMembers)
+            for (crowd, all) in [(small, smallMembers), (large, largeMembers)] {
+                try seed.forEach([0]) { batch, _ in try batch.perform(CreateChannel(channel: crowd.channel), as: all[0]) }
+                try seed.forEach(Array(stride(from: 1, to: all.count, by: Limits.membersPerCall))) { batch, start in
+                    let part = Array(all[start..<min(start + Limits.membersPerCall, all.count)])
+                    try batch.perform(AddMembers(channel: crowd.channel, users: part), as: all[0])
                 }
-                try seed.forEach(Array(stride(from: all.startIndex + 1, to: all.endIndex, by: Limits.membersPerCall))) {
-                    batch, start in
-                    let part = Array(all[start..<min(start + Limits.membersPerCall, all.endIndex)])
-                    try batch.perform(AddMembers(channel: crowd.channel, users: part), as: all[all.startIndex])
-                }
-            }
-            try seed.forEach([0]) { batch, _ in
-                try batch.perform(AddMembers(channel: small.channel, users: [visitor]), as: users[0])
             }
         }
-        let tokens = try await BenchTokens(directory: directory).tokens(for: users[..<large.sockets.upperBound] + [visitor])
+        let connected = Array(smallMembers.dropLast()) + Array(largeMembers.prefix(online)) + [Self.visitor]
+        let tokens = try await BenchTokens(directory: directory).tokens(for: connected)
         let server = try BenchServer(directory: directory)
         defer { server.end() }
         let loop = LoadLoop()
@@ -76,6 +73,12 @@ struct CrowdBenchmark: Benchmark {
             figure("server CPU per mark, \(what)", marks),
             Figure("a watcher is told that a connection has ended, after p99", ends, "ms", goals: [.atMost(1000)]),
         ]
+    }
+
+    /// The small channel's members, the last of whom is the visitor. In a channel of more than `Limits.largeChannelMembers` nobody is sent marks, and its
+    /// costs would not be those of a small channel.
+    static func smallMembers(_ scale: BenchScale) -> [UserID] {
+        (0..<scale.pick(999, quick: 999, smoke: 39)).map { UserID("user-\($0)") } + [visitor]
     }
 
     private func each(_ small: Crowd, _ large: Crowd, _ measure: (Crowd) throws -> Double) throws -> (small: Double, large: Double)
