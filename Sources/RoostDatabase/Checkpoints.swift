@@ -26,7 +26,8 @@ struct Checkpoints {
 
     /// The number of frames that the lane itself writes into the database while operations wait. Writing them takes less than a millisecond.
     static let framesOnLane: Int32 = 128
-    /// The maximum number of copies: a log that grows as quickly as it is copied is completed on the lane after that.
+    /// The maximum number of copies. Each syncs the file less often than the one before, so little is left for the lane after that, unless readers
+    /// have kept the copies from ending.
     static let copiesMax = 4
 
     /// Whether log frames that weren't copied yet are copied beside the lane before it completes the checkpoint.

@@ -9,7 +9,7 @@ import Synchronization
 /// A checkpoint of 64 MB takes several milliseconds, and its fsync as many, or far more on a slow disk. So it is made in these steps:
 /// 1. On the lane: a reader *pins* the log at its end.
 /// 2. On a separate thread: a second connection writes the pages up to the pin into the file, and syncs them.
-/// 3. On the lane: 1 and 2 are repeated while the log has grown by more than a few frames meanwhile.
+/// 3. On the lane: 1 and 2 are repeated, with fewer fsyncs each time, while the log has grown by more than a few frames meanwhile.
 /// 4. On the lane: the checkpoint's number is committed, the pin released, and the rest written by the writer's connection.
 ///
 /// The log restarts only when all of it is in the file and no reader uses it. So it doesn't restart while it is pinned, and step 4 alone completes a
@@ -18,15 +18,23 @@ import Synchronization
 final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the copying thread alone `copier`
     private enum Work {
         case none
-        case asked
+        /// The file is to be synced after so many pages, and at the end.
+        case asked(stepPages: Int32)
         /// How many frames of the log are in the file and on disk.
         case done(copied: Int32)
         case failed(DatabaseFailure)
         case stopped
     }
 
-    /// The number of pages of the file that are synced together: 256 KiB. A commit in the meantime waits for these, not for thousands.
-    private static let stepPages: Int32 = 64
+    /// The number of pages of the file that are synced together: 256 KiB in the first copy for a checkpoint. A commit in the meantime waits for these,
+    /// not for thousands.
+    ///
+    /// A further copy means that the log grew by more than a few frames. On a disk whose fsyncs take longer than everything else, the lane appends
+    /// more for each of them than 64 pages. So each further copy makes steps four times as large, and copies overtake the commits.
+    private static func stepPages(copiesBefore: Int) -> Int32 {
+        let first: Int32 = 64
+        return first << (2 * copiesBefore)
+    }
 
     private var pin: OpaquePointer?
     private var copier: OpaquePointer?
@@ -46,7 +54,6 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
     func open(_ uri: String) throws {
         pin = try Self.connection(uri)
         copier = try Self.connection(uri)
-        guard roost_sync_in_steps(copier, Self.stepPages) == SQLITE_OK else { throw SQLiteDatabase.failure(copier) }
         thread.enter()
         Thread.detachNewThread { [self] in
             ThreadName.set("roost-copier")
@@ -82,9 +89,10 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
         // The snapshot starts with the first page that is read.
         try check(sqlite3_exec(pin, "BEGIN; SELECT 1 FROM sqlite_schema LIMIT 1", nil, nil, nil))
         isPinned = true
+        let stepPages = Self.stepPages(copiesBefore: copies)
         (copiedFrames, copies) = (end, copies + 1)
         underWay.enter()
-        work.withLock { $0 = .asked }
+        work.withLock { $0 = .asked(stepPages: stepPages) }
         asked.signal()
     }
 
@@ -147,16 +155,17 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
     private func run() {
         while true {
             asked.wait()
-            if case .stopped = work.withLock({ $0 }) { return }
-            let result = copy()
+            guard case .asked(let stepPages) = work.withLock({ $0 }) else { return }
+            let result = copy(stepPages: stepPages)
             work.withLock { $0 = result }
             underWay.leave()
         }
     }
 
-    private func copy() -> Work {
+    private func copy(stepPages: Int32) -> Work {
         var copied: Int32 = 0
-        var code = sqlite3_wal_checkpoint_v2(copier, "main", SQLITE_CHECKPOINT_PASSIVE, nil, &copied)
+        var code = roost_sync_in_steps(copier, stepPages)
+        if code == SQLITE_OK { code = sqlite3_wal_checkpoint_v2(copier, "main", SQLITE_CHECKPOINT_PASSIVE, nil, &copied) }
         if code == SQLITE_OK || code & 255 == SQLITE_BUSY { code = roost_sync_database(copier) }
         if code == SQLITE_OK { return .done(copied: max(0, copied)) }
         // If the disk is full, the checkpoint on the lane finds that too: another copy would find the same.

@@ -96,7 +96,7 @@ enum MetricCatalog {
         .gauge("roost_database_bytes", "The size of the file roost.sqlite."),
         .gauge(
             "roost_database_log_bytes",
-            "The size of the write-ahead log, roost.sqlite-wal. It stays near 64 MB; more than 99 MB for minutes means that checkpoints don't complete."
+            "The size of the write-ahead log, roost.sqlite-wal. It grows to 64 MB and by what is written while that is copied; more than 128 MB for minutes means that checkpoints don't complete."
         ),
     ]
 

@@ -80,6 +80,26 @@ struct LogCopierTests {
         }
     }
 
+    @Test("I1 each further copy of a log is synced in larger steps, so that it overtakes commits on a disk whose fsyncs take long")
+    func largerSteps() throws {
+        try inDirectory { directory in
+            let database = try open(directory)
+            var syncs: [Int32] = []
+            for copy in 0..<Checkpoints.copiesMax {
+                // 400 pages, which are more than six steps of 64.
+                for number in 0..<40 { try insert("\(copy) \(number)", into: database) }
+                // With SQLITE_OK it counts the syncs, and none fails.
+                let counted = fault_begin("\(directory.lastPathComponent)/roost.sqlite", Int32(fault_sync.rawValue), 0, 0, 0)
+                #expect(try database.maintain(lane: 0, isIdle: false) == nil)
+                database.waitForCopy()
+                syncs.append(fault_end(counted))
+            }
+            // One or two of each copy are made at its end.
+            #expect(syncs[0] > 6 && syncs.dropFirst().allSatisfy { $0 <= 4 }, "\(syncs)")
+            #expect(try database.maintain(lane: 0, isIdle: false)?.isComplete == true)
+        }
+    }
+
     #if os(Linux)
     @Test("a thread that gives way has a low priority, and one with a lower priority keeps it")
     func priority() async {
