@@ -1,9 +1,11 @@
 import Foundation
+import Logging
 import RoostAPI
 import RoostDatabase
-import RoostServer
 import RoostTestSupport
 import Testing
+
+@testable import RoostServer
 
 /// The server around the operations: health, description, shutdown, the lock on the data directory.
 @Suite struct ServiceTests {
@@ -204,6 +206,15 @@ import Testing
         #expect(
             flag.status == 64 && flag.errors.hasPrefix("Error: \(requirement) (from --\(name.lowercased())).\n"), "\(flag.errors)")
         #expect(![shown, examined, flag].contains { ($0.errors + $0.output).contains("s3cret") })
+    }
+
+    @Test("page-cache is the size of the page caches of the database in the data directory")
+    func pageCache() throws {
+        var configuration = RoostServer.Configuration(dataDirectory: TemporaryDirectory.make())
+        configuration.pageCacheBytes = 40 << 20
+        let database = try #require(try Storage(configuration, logger: Logger(label: "test")).file)
+        #expect(try database.pageCacheKibibytes() == [30 << 10, 5 << 10, 5 << 10])
+        try database.close()
     }
 
     @Test("I20 a second server on the same data directory is refused with a clear message")
