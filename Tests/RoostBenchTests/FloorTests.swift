@@ -26,6 +26,17 @@ import Testing
         #expect(FloorPages.columns.split(separator: ", ") == Message.columns.text.split(whereSeparator: { ", \n".contains($0) }))
     }
 
+    @Test("SQLite alone writes the same for an effect as the server")
+    func effects() throws {
+        #expect(try StatementRecorder.ofEffect() == [StatementRecorder.withoutValues(FloorEffects.sql)])
+    }
+
+    @Test("SQLite alone has no statements of its own that write a cache, and no pragmas: it has the SDK's")
+    func cache() throws {
+        let source = try source("RoostBench/SDK/FloorCache.swift")
+        #expect(source.matches(of: #/INSERT |UPDATE |PRAGMA [a-z]/#).map { String($0.output) } == [])
+    }
+
     @Test("SQLite alone binds texts like the server, from the connection's memory, without copies")
     func texts() throws {
         for name in ["FloorDatabase", "FloorInserts", "FloorPages"] {
@@ -127,6 +138,17 @@ private final class StatementRecorder: Transaction {
                 transaction: recorder, caller: caller, now: try transaction.now(), ids: ids, scope: send.scope(for: caller))
             _ = try send.handle(in: &context)
             for sql in try recorder.batchMemory?.takePendingWrites(isInside: false) ?? [] { try recorder.perform(sql) }
+            return recorder.statements
+        }
+    }
+
+    /// A lane's statements for an effect beside a send, on SQLite.
+    static func ofEffect() throws -> [String] {
+        try SQLiteDatabase(directory: TemporaryPlace.make()).write(lane: 0) { transaction in
+            let recorder = StatementRecorder(transaction, transaction.dialect)
+            let ids = IDGenerator()
+            var context = Context(transaction: recorder, caller: Caller(user: "ann"), now: try transaction.now(), ids: ids)
+            try context.later(EffectWorld.waiting, key: "1", payload: SampleText.effect, at: context.now)
             return recorder.statements
         }
     }

@@ -244,7 +244,7 @@ extension Database {
     }
 
     /// SQLite turns an integer that overflows into a floating-point number, so a counter that has reached its maximum stays.
-    private static let additionToCounters = """
+    static let additionToCounters = """
         UPDATE channels
         SET seq = ?1, message_count = message_count + (message_count < ?5), ordinal = ordinal + (?2 AND ordinal < ?5),
             last_activity = ?3, last_message_at = ?3, list_at = ?3

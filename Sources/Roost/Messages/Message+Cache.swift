@@ -25,7 +25,7 @@ extension Message: CachedRow {
         }
     }
 
-    private static let upsert = """
+    static let upsert = """
         INSERT INTO messages (\(Message.cacheColumns), is_own, counts) VALUES (\(Message.cacheColumns.placeholders), ?, ?)
         ON CONFLICT (channel_id, seq) DO UPDATE SET \(Message.cacheColumns.replaced)
         WHERE excluded.change_seq >= change_seq

@@ -20,12 +20,8 @@ extension Database {
         case .advance(let channel, let position):
             // The visit of a chat that is gone continues as this chat's, which may be behind it.
             try run(
-                """
-                UPDATE positions
-                SET cursor = CASE WHEN visitor IS NULL THEN ?2 ELSE MAX(cursor, ?2) END,
-                    message_count = ?3, has_hole = ?4, has_ended = ?5, visitor = CASE WHEN visitor IS NOT NULL THEN ?6 END
-                WHERE channel_id = ?1
-                """, [channel.rawValue, position.cursor, position.messageCount, position.hasHole, position.hasEnded, store])
+                Self.advanceOfPosition,
+                [channel.rawValue, position.cursor, position.messageCount, position.hasHole, position.hasEnded, store])
         case .page(let channel, let range): try changeParts(of: channel) { $0.add(range) }
         case .forget(let channel): try forget(channel, as: user, kinds)
         case .forgetMessages(let channel, let range):
@@ -55,6 +51,13 @@ extension Database {
         }
         return []
     }
+
+    static let advanceOfPosition = """
+        UPDATE positions
+        SET cursor = CASE WHEN visitor IS NULL THEN ?2 ELSE MAX(cursor, ?2) END,
+            message_count = ?3, has_hole = ?4, has_ended = ?5, visitor = CASE WHEN visitor IS NOT NULL THEN ?6 END
+        WHERE channel_id = ?1
+        """
 
     /// - Parameter store: The store that follows the channel, if it isn't one of the user's own.
     private func save(_ position: Position, of channel: ChannelID, by store: Int64) throws {

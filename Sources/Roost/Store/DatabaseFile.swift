@@ -166,18 +166,27 @@ struct DatabaseFile: Sendable {
     /// first connection takes a tenth longer: pages are written to the log and read back within one transaction.
     private static let pageCacheKiB = 8000
 
+    /// The pragmas of a connection.
+    static func pragmas(isFile: Bool = true, isDurable: Bool, isReadOnly: Bool = false) -> [String] {
+        var pragmas = ["synchronous = \(isDurable ? "FULL" : "NORMAL")"]
+        if isFile, !isReadOnly { pragmas.insert("journal_mode = WAL", at: 0) }
+        if !isReadOnly { pragmas.append("cache_size = -\(pageCacheKiB)") }
+        return pragmas
+    }
+
     private var configuration: Configuration {
         var configuration = Configuration()
         // An earlier client of the same files may still be closing them: SQLite then waits instead of failing.
         configuration.busyMode = .timeout(5)
-        let synchronous = isDurable ? "FULL" : "NORMAL"
         let isFile = url != nil
+        let isDurable = isDurable
         // One for a list that reads much, one for everything else.
         configuration.maximumReaderCount = 2
         configuration.prepareDatabase { database in
-            if isFile, !database.configuration.readonly { try database.execute(sql: "PRAGMA journal_mode = WAL") }
-            try database.execute(sql: "PRAGMA synchronous = \(synchronous)")
-            if !database.configuration.readonly { try database.execute(sql: "PRAGMA cache_size = -\(Self.pageCacheKiB)") }
+            let isReadOnly = database.configuration.readonly
+            for pragma in Self.pragmas(isFile: isFile, isDurable: isDurable, isReadOnly: isReadOnly) {
+                try database.execute(sql: "PRAGMA \(pragma)")
+            }
         }
         return configuration
     }

@@ -95,18 +95,21 @@ struct FloorInserts {
 
 /// The floor of requesting an effect: SQLite alone writes the same rows, with the same durability, in batches of the same size.
 enum FloorEffects {
+    /// The server's own statement for one effect. `FloorTests` compares them.
+    static let sql = """
+        INSERT INTO effects (kind, effect_key, payload, due_at, revision, attempts) VALUES (?1, ?2, ?3, ?4, ?5, ?6) \
+        ON CONFLICT (kind, effect_key) DO UPDATE SET payload = excluded.payload, due_at = excluded.due_at, revision = excluded.revision, \
+        attempts = 0, failure = NULL, dead_at = NULL
+        """
+
     static func measure(in directory: URL, batchSize: Int, seconds: Double) throws -> FloorResult {
         let database = try FloorDatabase(path: directory.appending(path: "floor-effects.sqlite").path)
-        let insert = try database.prepare(
-            """
-            INSERT INTO effects (kind, effect_key, payload, due_at, revision, attempts) VALUES (?1, ?2, ?3, ?4, ?5, 0)
-            ON CONFLICT (kind, effect_key) DO NOTHING
-            """)
+        let insert = try database.prepare(sql)
         return try database.measure(batchSize: batchSize, seconds: seconds) { row in
             let now = Int64(1_750_000_000_000 + row)
             try insert.run([
                 .text("bench.later"), .text("\(now << 22)"), .text(SampleText.effect), .integer(now + 3_600_000),
-                .integer(now << 22),
+                .integer(now << 22), .integer(0),
             ])
         }
     }

@@ -1,7 +1,8 @@
 import Foundation
 import GRDBSQLite
+import Roost
 
-/// The floor of the SDK's cache: SQLite alone, with the SDK's own tables and pragmas, does the same to the same rows.
+/// The floor of the SDK's cache: SQLite alone, with the SDK's own tables, pragmas and statements, does the same to the same rows.
 ///
 /// It is the SQLite that GRDB calls, without GRDB. The rest of the SDK's figures is everything else that an app pays for: the network, the frames,
 /// the lists.
@@ -66,44 +67,45 @@ final class FloorCache {
         var seq: Value
         var counts: Value
         var createdAt: Value
+        /// The position's count of messages, whether it has a hole, and whether it has ended, as they are in the end.
+        var position: [Value]
         var row: [Value]
     }
 
     private func newestMessages(_ count: Int) throws -> [StoredMessage] {
         let statement = try prepare(
-            "SELECT channel_id, seq, counts, created_at, * FROM messages ORDER BY rowid DESC LIMIT \(count)")
+            """
+            SELECT m.channel_id, m.seq, m.counts, m.created_at, p.message_count, p.has_hole, p.has_ended, m.*
+            FROM messages m LEFT JOIN positions p ON p.channel_id = m.channel_id ORDER BY m.rowid DESC LIMIT \(count)
+            """)
         var messages: [StoredMessage] = []
         while try statement.step() {
             let values = (0..<statement.columnCount).map(statement.value)
             messages.append(
                 StoredMessage(
-                    channel: values[0], seq: values[1], counts: values[2], createdAt: values[3], row: Array(values.dropFirst(4))))
+                    channel: values[0], seq: values[1], counts: values[2], createdAt: values[3], position: Array(values[4..<7]),
+                    row: Array(values.dropFirst(7))))
         }
         return messages.reversed()
     }
 
     private func write(_ messages: [StoredMessage], transactions: Int) throws -> Double {
-        // Those of the SDK's writing connection.
-        for pragma in ["journal_mode = WAL", "synchronous = NORMAL", "cache_size = -8000"] { try execute("PRAGMA \(pragma)") }
-        let placeholders = Array(repeating: "?", count: messages.first?.row.count ?? 0).joined(separator: ", ")
-        let insert = try prepare("INSERT INTO messages VALUES (\(placeholders))")
-        let advance = try prepare(
-            "UPDATE positions SET cursor = ?2, message_count = message_count + 1, has_hole = 0, has_ended = 0 WHERE channel_id = ?1"
-        )
-        let add = try prepare(
-            """
-            UPDATE channels
-            SET seq = ?2, message_count = message_count + 1, ordinal = ordinal + ?3, last_activity = ?4, last_message_at = ?4, list_at = ?4
-            WHERE channel_id = ?1 AND seq < ?2
-            """)
+        for pragma in NewMessageSQL.pragmas { try execute("PRAGMA \(pragma)") }
+        let insert = try prepare(NewMessageSQL.message)
+        let add = try prepare(NewMessageSQL.counters)
+        let advance = try prepare(NewMessageSQL.position)
+        let limit = try prepare("SELECT \(Int.max)")
+        _ = try limit.step()
+        let countMax = limit.value(0)
         let start = Clock.threadCPU()
         for number in 0..<transactions {
             try execute("BEGIN IMMEDIATE")
             let range = messages.count * number / transactions..<messages.count * (number + 1) / transactions
             for message in messages[range] {
                 try insert.run(message.row)
-                try add.run([message.channel, message.seq, message.counts, message.createdAt])
-                try advance.run([message.channel, message.seq])
+                try add.run([message.seq, message.counts, message.createdAt, message.channel, countMax])
+                // No other store visits the channel, so the last parameter is NULL.
+                try advance.run([message.channel, message.seq] + message.position)
             }
             try execute("COMMIT")
         }
