@@ -4,7 +4,8 @@ import RoostAPI
 /// Adding operations to the outbox: those that the server can't have yet are changed, and where only the last one counts, only the last one is kept.
 extension Sync {
     mutating func enqueue(
-        _ operation: OutboxOperation, id: Int64, at time: Timestamp, serverReadSeq: Seq = 0, for token: CallToken
+        _ operation: OutboxOperation, id: Int64, at time: Timestamp, serverReadSeq: Seq = 0, mayBeDeleted: Bool = false,
+        for token: CallToken
     ) {
         lastNumber = lastNumber.addingWithSaturation(1)
         let item = OutboxItem(id: id, number: lastNumber, operation: operation, createdAt: time, server: server, epoch: saved.epoch)
@@ -15,7 +16,7 @@ extension Sync {
         case .send(let message): enqueue(item, sending: message, for: token)
         case .edit(let edit, let client): enqueue(item, edit, client, for: token)
         case .delete(let delete, let client): enqueue(item, delete, client, for: token)
-        case .undelete(let undelete): enqueue(item, undelete, for: token)
+        case .undelete(let undelete): enqueue(item, undelete, mayBeDeleted: mayBeDeleted, for: token)
         case .deleteMany, .deleteForMe, .purge: enqueue(item, deleting: operation.changed, for: token)
         case .metaArrays: keep(item, for: token)
         case .read(let read): enqueue(item, read, serverReadSeq: serverReadSeq, for: token)
@@ -143,7 +144,9 @@ extension Sync {
     }
 
     /// Restores a message: one whose deletions the server can't have yet was never deleted. Other messages that they name are still deleted.
-    private mutating func enqueue(_ item: OutboxItem, _ undelete: UndeleteMessage, for token: CallToken) {
+    ///
+    /// - Parameter mayBeDeleted: Whether the server may have deleted the message before all pending operations.
+    private mutating func enqueue(_ item: OutboxItem, _ undelete: UndeleteMessage, mayBeDeleted: Bool, for token: CallToken) {
         let earlier = changes(of: .stored(undelete.message), beside: item).filter {
             !$0.isRefused && ($0.operation.isDeletion || $0.operation.isUndeletion)
         }
@@ -153,16 +156,17 @@ extension Sync {
         let deletions = earlier.suffix(from: start)
         let unsent = deletions.filter { $0.isUnsent && !isInFlight($0) }
         guard let oldest = unsent.first else { return keep(item, for: token) }
-        let isSent = unsent.count < deletions.count
+        // Then the undeletion is sent: cancelling the unsent deletions isn't enough. A pending undeletion before them is, so it isn't requested twice.
+        let isDeleted = unsent.count < deletions.count || mayBeDeleted && start == earlier.startIndex
         let ofOthers = unsent.compactMap { $0.sparing(undelete.message) }
         let kept = Set(ofOthers.map(\.id))
         let superseded = unsent.filter { !kept.contains($0.id) }
         // The caller waits for the oldest one: another chat of the same files that has sent any of them has sent that one.
-        for deletion in ofOthers where isSent || deletion.id != oldest.id {
+        for deletion in ofOthers where isDeleted || deletion.id != oldest.id {
             queues[deletion.channel]?.put(deletion, for: server)
             emit(.outbox(.change(deletion.id, of: deletion.channel, to: deletion)))
         }
-        if isSent { return keep(item, removing: superseded, for: token) }
+        if isDeleted { return keep(item, removing: superseded, for: token) }
         if let changed = ofOthers.first, changed.id == oldest.id { return keepChanged(changed, removing: superseded, for: token) }
         takeBack(oldest, with: Array(superseded.dropFirst()), for: token)
     }

@@ -238,8 +238,8 @@ struct Sync: Sendable {
         case .hold(let token, let channel, let holder): hold(channel, by: holder, for: token)
         case .release(let holder): release(holder)
         case .unreported(let arrivals): noteUnreported(arrivals)
-        case .enqueue(let token, let operation, let id, let time, let serverReadSeq):
-            enqueue(operation, id: id, at: time, serverReadSeq: serverReadSeq, for: token)
+        case .enqueue(let token, let operation, let id, let time, let serverReadSeq, let mayBeDeleted):
+            enqueue(operation, id: id, at: time, serverReadSeq: serverReadSeq, mayBeDeleted: mayBeDeleted, for: token)
         case .startReading(let token, let channel): startReading(channel, for: token)
         case .stopReading(let token, let channel, let id, let time, let serverReadSeq):
             stopReading(channel, id: id, at: time, serverReadSeq: serverReadSeq, for: token)

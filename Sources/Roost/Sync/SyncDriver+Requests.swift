@@ -288,6 +288,7 @@ extension SyncDriver {
         defer { turn.pass() }
         _ = try await prepare()
         let readSeq = await serverReadSeq(for: operation)
+        let mayBeDeleted = await serverMayHaveDeleted(messageOf: operation)
         // The user may have logged out meanwhile.
         try await requireSession()
         let token = nextToken()
@@ -296,7 +297,9 @@ extension SyncDriver {
             _ = try await withTaskCancellationHandler {
                 try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<CallAnswer, any Error>) in
                     let id = Int64.random(in: 1...Int64.max)
-                    ask(.enqueue(token, operation, id: id, at: environment.now(), serverReadSeq: readSeq), for: token, continuation)
+                    let input = Sync.Input.enqueue(
+                        token, operation, id: id, at: environment.now(), serverReadSeq: readSeq, mayBeDeleted: mayBeDeleted)
+                    ask(input, for: token, continuation)
                     turn.pass()
                     if operation.isConcealing, Task.isCancelled { giveUpAsking(token) }
                 }

@@ -78,7 +78,12 @@ struct Harness {
     /// Requests an operation that is kept until it is carried out.
     mutating func enqueue(_ operation: OutboxOperation) async throws {
         lastToken += 1
-        try await feed(.enqueue(lastToken, operation, id: lastToken, at: Timestamp(milliseconds: 0)))
+        var mayBeDeleted = false
+        if case .undelete(let undelete) = operation {
+            mayBeDeleted = try await store.read { try $0.serverMayHaveDeleted(undelete.message, in: undelete.channel) }
+        }
+        try await feed(
+            .enqueue(lastToken, operation, id: lastToken, at: Timestamp(milliseconds: 0), mayBeDeleted: mayBeDeleted))
     }
 
     mutating func take() -> [Sync.Output] {

@@ -168,6 +168,39 @@ struct OutboxChangeTests {
         }
     }
 
+    @Test("SB-59 restoring a message that may be deleted on the server is requested, though its unsent deletions are cancelled")
+    func deletedOnServer() async throws {
+        func purge(_ id: Int64) -> OutboxOperation {
+            .purge(PurgeMessage(channel: Self.channel, message: MessageID(rawValue: id)))
+        }
+        func undelete(_ id: Int64) -> OutboxOperation {
+            .undelete(UndeleteMessage(channel: Self.channel, message: MessageID(rawValue: id)))
+        }
+        let delete = OutboxOperation.delete(DeleteMessage(channel: Self.channel, message: Self.first))
+        let cases: [([OutboxOperation], [OutboxOperation])] = [
+            ([purge(2), undelete(2)], [undelete(2)]),
+            ([delete, undelete(2)], [undelete(2)]),
+            ([deletion(2, 3), undelete(2)], [deletion(3), undelete(2)]),
+            ([deletion(2, 3), purge(2), undelete(2)], [deletion(3), undelete(2)]),
+            // The first undeletion is enough.
+            ([undelete(2), purge(2), undelete(2)], [undelete(2)]),
+            // This device doesn't have it.
+            ([purge(9), undelete(9)], [undelete(9)]),
+            // It isn't deleted.
+            ([purge(3), undelete(3)], []),
+        ]
+        for (requested, rest) in cases {
+            var client = try await Harness()
+            try await client.connectWithChannel()
+            var gone = message(2, "", changedAt: 4)
+            gone.deletedAt = Timestamp(milliseconds: 4)
+            try await client.receive(edited(gone, messages: 2))
+            try await client.feed(.stop)
+            for operation in requested { try await client.enqueue(operation) }
+            #expect(try await client.outbox.items().map(\.operation) == rest)
+        }
+    }
+
     @Test("SB-59 a deletion that may have been sent is followed by the undeletion; the unsent ones after it are cancelled")
     func followedDeletion() async throws {
         let message = Self.first
