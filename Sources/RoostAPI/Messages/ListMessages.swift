@@ -2,7 +2,7 @@
 ///
 /// At most one of `before`, `after`, `around`, `aroundMessage`, `beforeMessage`, `afterMessage`, `beforeTime`, `afterTime` and `aroundTime`
 /// may be given; otherwise `invalid_argument` names the first of them. A page by time or by a message, and with `keepsTimesWhole` any page,
-/// never ends between messages of the same time, so it may be larger than its limit (SB-52, SB-56). If these alone would exceed 1 MiB, or
+/// never ends between messages of the same time, so it may be larger than its limit (SB-52, SB-56). If it would exceed 1 MiB with these, or
 /// with filters reach beyond the messages examined, it ends among them: continue from the last one's seq, or from `from` and `to`.
 ///
 /// With filters a page has only matching messages, and may have fewer than its limit, or none: one call examines a bounded number of

@@ -95,13 +95,15 @@ struct HistoryWalk {
             let hasOlder = try exists(before: filter == nil ? first : seq + 1)
             return page(newer.messages, hasOlder: hasOlder, hasNewer: newer.hasMore, from: seq + 1, to: newer.end)
         case .around(let seq):
-            // Both together are one page. The newer side gets what a long tie on the older one has left.
+            // Both together are one page. Each side gets up to half of it, so that a long tie on one leaves room for the other. What remains is for
+            // ties, the older side's first.
             let half = Limits.pageContentBytes / 2
+            let nearest = try nearestMessages(after: seq, limit: newerLimit ?? limit / 2, sizeBytesMax: half)
             let older = try side(
-                before: seq.advanced(by: 1), limit: newerLimit == nil ? (limit + 1) / 2 : limit, sizeBytesMax: half)
-            let left = max(0, Limits.pageContentBytes - older.messages.reduce(0) { $0 + $1.contentSizeBytes })
+                before: seq.advanced(by: 1), limit: newerLimit == nil ? (limit + 1) / 2 : limit, sizeBytesMax: half,
+                withTieMax: Limits.pageContentBytes - Self.sizeBytes(of: nearest.messages))
             let newer = try side(
-                after: seq, limit: newerLimit ?? limit / 2, sizeBytesMax: min(half, left), withTieMax: left,
+                after: seq, startingWith: nearest, withTieMax: Limits.pageContentBytes - Self.sizeBytes(of: older.messages),
                 from: older.messages.last?.createdAt)
             return page(
                 older.messages + newer.messages, hasOlder: older.hasMore, hasNewer: newer.hasMore, from: older.end, to: newer.end)
@@ -114,59 +116,77 @@ struct HistoryWalk {
             to: filter == nil ? nil : max(min(to, head), 0))
     }
 
-    private func side(before seq: Seq, limit: Int, sizeBytesMax: Int) throws -> Side {
+    /// Messages on one side of the page's place, and whether there are more within the searched range.
+    private typealias Found = (messages: [Message], hasMore: Bool)
+
+    /// - Parameter tieMax: The maximum size with the other messages of the last one's time.
+    private func side(
+        before seq: Seq, limit: Int, sizeBytesMax: Int, withTieMax tieMax: Int = Limits.pageContentBytes
+    ) throws -> Side {
         let lowest = filter == nil ? floor : max(floor, min(seq, head + 1) - Self.filteredSeqsMax - 1)
-        let read = { (seq: Seq, limit: Int, sizeBytesMax: Int) in
+        let read = { (seq: Seq, limit: Int, sizeBytesMax: Int) throws -> Found in
             try transaction.messages(
                 before: seq, above: lowest, in: channel, limit: limit, sizeBytesMax: sizeBytesMax, filter ?? "")
         }
-        var (messages, hasMore): ([Message], Bool)
+        var (messages, hasMore) = try read(seq, limit, sizeBytesMax)
         if keepsTimesWhole {
-            (messages, hasMore) = try readForward(from: seq, limit: limit, sizeBytesMax: sizeBytesMax) {
+            messages.reverse()
+            (messages, hasMore) = try keepingTimeWhole((messages, hasMore), from: seq, withTieMax: tieMax) {
                 let (messages, hasMore) = try read($0, $1, $2)
                 return (messages.reversed(), hasMore)
             }
             messages.reverse()
-        } else {
-            (messages, hasMore) = try read(seq, limit, sizeBytesMax)
         }
         let continues = try hasMore || (lowest > floor && exists(before: lowest + 1))
         return Side(messages: messages, hasMore: continues, end: hasMore ? messages.first?.seq ?? lowest + 1 : lowest + 1)
     }
 
+    private func side(after seq: Seq, limit: Int, sizeBytesMax: Int) throws -> Side {
+        let nearest = try nearestMessages(after: seq, limit: limit, sizeBytesMax: sizeBytesMax)
+        return try side(after: seq, startingWith: nearest, withTieMax: Limits.pageContentBytes)
+    }
+
     /// - Parameters:
+    ///   - nearest: The messages nearest to the place.
     ///   - tieMax: The maximum size with the other messages of the last one's time.
-    ///   - time: The time of the previous message, at which the page ends if there is room for none.
+    ///   - time: The time of the message before the place, if that is on the page too.
     private func side(
-        after seq: Seq, limit: Int, sizeBytesMax: Int, withTieMax tieMax: Int = Limits.pageContentBytes, from time: Timestamp? = nil
+        after seq: Seq, startingWith nearest: Found, withTieMax tieMax: Int, from time: Timestamp? = nil
     ) throws -> Side {
-        let start = max(seq, floor)
-        let highest = filter == nil ? Seq.max : min(start, Limits.seqMax) + Self.filteredSeqsMax
-        let read = { (seq: Seq, limit: Int, sizeBytesMax: Int) in
-            try transaction.messages(after: seq, upTo: highest, in: channel, limit: limit, sizeBytesMax: sizeBytesMax, filter ?? "")
+        let (start, highest) = range(after: seq)
+        let (messages, hasMore) = try keepingTimeWhole(nearest, from: start, withTieMax: tieMax, after: time) {
+            try transaction.messages(after: $0, upTo: highest, in: channel, limit: $1, sizeBytesMax: $2, filter ?? "")
         }
-        let (messages, hasMore) = try readForward(
-            from: start, limit: limit, sizeBytesMax: sizeBytesMax, withTieMax: tieMax, after: time, read)
         let continues = try hasMore || (highest < head && exists(after: highest))
         return Side(messages: messages, hasMore: continues, end: hasMore ? messages.last?.seq ?? start : highest)
     }
 
-    /// Messages from the page's place on, the nearest first, and whether there are more. If a page keeps times whole, all
-    /// messages of the last one's time are included, unless they alone are larger than a page.
+    /// Up to so many messages right after a place, at least one of them however large, whatever times they split.
+    private func nearestMessages(after seq: Seq, limit: Int, sizeBytesMax: Int) throws -> Found {
+        let (start, highest) = range(after: seq)
+        return try transaction.messages(
+            after: start, upTo: highest, in: channel, limit: limit, sizeBytesMax: sizeBytesMax, filter ?? "")
+    }
+
+    /// The searched range after a place: after the first seq, up to the other.
+    private func range(after seq: Seq) -> (start: Seq, highest: Seq) {
+        let start = max(seq, floor)
+        return (start, filter == nil ? Seq.max : min(start, Limits.seqMax) + Self.filteredSeqsMax)
+    }
+
+    /// Adds to the messages on one side, the nearest first, all others of the last one's time if a page keeps times whole, as far as they fit.
     ///
     /// - Parameters:
+    ///   - tieMax: The maximum size of all of them.
     ///   - time: The time of the message before the place, if that is on the page too.
     ///   - read: Reads from a seq on, excluding it.
-    private func readForward(
-        from seq: Seq, limit: Int, sizeBytesMax: Int, withTieMax tieMax: Int = Limits.pageContentBytes,
-        after time: Timestamp? = nil,
-        _ read: (Seq, Int, Int) throws -> ([Message], Bool)
-    ) throws -> ([Message], Bool) {
-        var (messages, hasMore) = try read(seq, limit, sizeBytesMax)
-        // A read returns at least one message, for which the other side of the page may have left no room.
-        if time != nil, messages.count == 1, messages[0].contentSizeBytes > tieMax { return ([], true) }
-        guard keepsTimesWhole, let time = messages.last?.createdAt ?? time else { return (messages, hasMore) }
-        var sizeBytes = messages.reduce(0) { $0 + $1.contentSizeBytes }
+    private func keepingTimeWhole(
+        _ found: Found, from seq: Seq, withTieMax tieMax: Int, after time: Timestamp? = nil,
+        _ read: (Seq, Int, Int) throws -> Found
+    ) throws -> Found {
+        var (messages, hasMore) = found
+        guard keepsTimesWhole, let time = messages.last?.createdAt ?? time else { return found }
+        var sizeBytes = Self.sizeBytes(of: messages)
         // The next one usually has another time already.
         var limit = 1
         while hasMore, sizeBytes < tieMax {
@@ -182,6 +202,8 @@ struct HistoryWalk {
         }
         return (messages, hasMore)
     }
+
+    private static func sizeBytes(of messages: [Message]) -> Int { messages.reduce(0) { $0 + $1.contentSizeBytes } }
 
     /// Whether there is any message, matching or not.
     private func exists(before seq: Seq) throws -> Bool {

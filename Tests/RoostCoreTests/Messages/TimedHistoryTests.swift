@@ -158,14 +158,29 @@ struct TimedHistoryTests {
         }
         #expect(messages.map(\.seq) == all)
 
-        // Around a message both sides together are one page.
+        // Around a message both sides together are one page, and each of them has its part of it.
         for place in [40, 60, 70] {
             let around = try world.perform(ListMessages(channel: "general", aroundMessage: messages[place].messageId), as: "ann")
             #expect(around.messages.reduce(0) { $0 + $1.contentSizeBytes } <= Limits.pageContentBytes)
-            #expect(around.messages.count > 40 && around.messages.count < 80 && around.hasNewer && around.hasOlder == (place > 40))
+            #expect(around.messages.count > 40 && around.messages.count < 80 && around.hasOlder && around.hasNewer == (place < 70))
             let first = try #require(all.firstIndex { $0 == around.messages.first?.seq })
             #expect(around.messages.map(\.seq) == Array(all[first...].prefix(around.messages.count)))
         }
+    }
+
+    @Test("SB-52 SB-55 a page around a time has messages from then on, however much those of one time before it contain")
+    func largeTieBefore() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann")
+        let text = String(repeating: "x", count: 19_000)
+        var all = try (0..<60).map { _ in try world.send(text, to: "general", as: "ann").seq }
+        world.advance(milliseconds: 5)
+        let later = try world.send(text, to: "general", as: "ann")
+        all.append(later.seq)
+        let page = try world.perform(ListMessages(channel: "general", aroundTime: later.createdAt), as: "ann")
+        #expect(page.messages.last == later && page.hasOlder && !page.hasNewer)
+        #expect(page.messages.count > 40 && page.messages.map(\.seq) == Array(all.suffix(page.messages.count)))
+        #expect(page.messages.reduce(0) { $0 + $1.contentSizeBytes } <= Limits.pageContentBytes)
     }
 
     @Test("SB-52 SB-53 with filters, messages of one time beyond the 5,000 searched seqs are on the next page")
