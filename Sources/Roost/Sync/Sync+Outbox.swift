@@ -299,6 +299,8 @@ extension Sync {
         var item = item
         item.failure = error
         if settings.waitsForEndOfRefusal, let until = error.until, until < .forever {
+            // The server may accept the purge now, which would wait behind it.
+            if isPurgedLater(item) { return remove(item) }
             item.isWaiting = true
             put(item)
             guard mergeChanges(ofUnsent: item) != nil else { return }
@@ -314,6 +316,15 @@ extension Sync {
         if let key = item.message {
             emit(.settled(key, .failure(error)))
             mergeChanges(of: item, key)
+        }
+    }
+
+    /// Whether an operation restores a message that a later pending one deletes permanently.
+    private func isPurgedLater(_ item: OutboxItem) -> Bool {
+        guard case .undelete(let undelete) = item.operation else { return false }
+        return changes(of: .stored(undelete.message), in: undelete.channel).contains { later in
+            guard case .purge = later.operation else { return false }
+            return later.place > item.place && !later.isRefused && isForThisServer(later)
         }
     }
 

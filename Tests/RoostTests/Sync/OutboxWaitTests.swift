@@ -50,6 +50,20 @@ struct OutboxWaitTests {
         #expect(client.calls.values.sorted() == ["message.purge"])
     }
 
+    @Test(
+        "R08 SB-59 a purge doesn't wait behind an undeletion that is refused until the end of a mute after the purge was requested")
+    func purgeBeforeRefusedUndeletion() async throws {
+        var client = try await client()
+        let message = MessageID(rawValue: 2)
+        let purge = OutboxOperation.purge(PurgeMessage(channel: Self.channel, message: message))
+        try await client.enqueue(.undelete(UndeleteMessage(channel: Self.channel, message: message)))
+        try await client.enqueue(purge)
+        #expect(client.calls.values.sorted() == ["message.undelete"])
+        try await client.refuse("message.undelete", with: RoostError(.muted, "Muted.", until: Timestamp(milliseconds: 60_000)))
+        #expect(client.calls.values.sorted() == ["message.purge"])
+        #expect(try await client.outbox.items().map(\.operation) == [purge])
+    }
+
     @Test("R08 a busy server is asked at growing intervals, at the earliest when it says")
     func backoff() async throws {
         var client = try await client()
