@@ -27,8 +27,6 @@ public final class LiveReceipts {
     @ObservationIgnored private let follower: Follower
     @ObservationIgnored private let observers = Observers<[UserID: ReadPosition]>()
     @ObservationIgnored private var following: ObservationToken?
-    /// Whether a refusal because of the channel's size no longer holds.
-    @ObservationIgnored private var isSmallAgain = false
 
     init(of channel: ChannelID, in chat: Chat) {
         self.channel = channel
@@ -78,7 +76,6 @@ public final class LiveReceipts {
     private func refresh() async {
         await follower.work { [weak self] in
             guard let self else { return }
-            isSmallAgain = false
             try await answer.ask()
             receivedMeanwhile = [:]
             var fresh: [UserID: ReadPosition] = [:]
@@ -110,7 +107,7 @@ public final class LiveReceipts {
         }
         if follower.hasAnswer || phase.error == nil { show(changed, isAnswer: false) }
         // Some members who have read further weren't sent by name, to any client.
-        if !update.isWhole { askWithinSeconds() }
+        if !update.isWhole, !isDisabled { askWithinSeconds() }
     }
 
     private func show(_ changed: [UserID: ReadPosition], isAnswer: Bool = true) {
@@ -130,24 +127,27 @@ public final class LiveReceipts {
 
     /// Asks the server again after a signal or an event that all its recipients received at the same moment.
     private func askWithinSeconds() {
-        guard isSmallAgain || !isDisabled else { return }
         answer.markOutdated()
         follower.withinSeconds { [weak self] in
-            // It may have been refused meanwhile.
-            if let self, answer.isOutdated, isSmallAgain || !isDisabled { await refresh() }
+            // It may have been refused meanwhile, perhaps for a size that the channel had before the event.
+            if let self, answer.isOutdated, await mayListReaders() { await refresh() }
         }
     }
 
     /// Asks the server again after members have changed, unless it doesn't list readers here.
     private func askAboutMembers() async {
-        guard case .refused(let error) = phase, error.code == .featureDisabled else { return askWithinSeconds() }
+        if await mayListReaders() { askWithinSeconds() }
+    }
+
+    /// Whether the server lists readers here, as far as is known: it hasn't refused that, or only because of a size that the channel no longer has.
+    private func mayListReaders() async -> Bool {
+        guard case .refused(let error) = phase, error.code == .featureDisabled else { return true }
         // Only a refusal because of the channel's size has a limit.
-        guard error.limit != nil else { return }
+        guard error.limit != nil else { return false }
         let channel = channel
         let count = try? await chat.driver.files().store.read { try $0.channel(channel)?.counters.memberCount }
-        guard let count, count <= Limits.largeChannelMembers else { return }
-        isSmallAgain = true
-        askWithinSeconds()
+        guard let count else { return false }
+        return count <= Limits.largeChannelMembers
     }
 }
 

@@ -79,6 +79,27 @@ struct ReceiptQuestionTests {
         }
     }
 
+    @Test("SB-02 receipts are requested again if the channel became small enough before the refusal for its size arrived")
+    func smallBeforeRefusal() async throws {
+        let refusal = RoostError(.featureDisabled, "It is too large.", limit: 1000)
+        let (gate, opening) = AsyncStream.makeStream(of: Void.self)
+        let server = server { $0 == 0 ? .held(until: gate, .error(refusal)) : Self.page(4) }
+        let chat = try await server.connectedInGeneral(clock)
+        let receipts = chat.channel("general").receipts()
+        try await until { await questions(server) == 1 }
+        try await server.send(joined(memberCount: 1000))
+        let store = try await chat.driver.files().store
+        try await until { try await store.read { try $0.cursor(of: "general") } == 4 }
+        try await until { clock.isSpreading }
+        #expect(receipts.phase == .loading)
+        opening.finish()
+        try await until { receipts.phase == .refused(refusal) }
+        clock.advance(by: .seconds(6))
+        try await until { receipts.positions["bob"]?.readSeq == 4 }
+        #expect(await questions(server) == 2)
+        await chat.disconnect()
+    }
+
     @Test(
         "SB-02 R08 after an incomplete signal, receipts are requested again within seconds, once, and not at the moment of all others"
     )
