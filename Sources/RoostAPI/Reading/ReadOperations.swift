@@ -107,7 +107,8 @@ public struct MarkDelivered: Operation {
 /// How far the members of a channel have read, paged, in the order of joining (SB-02, R26). With a message: the members who have read it,
 /// except its sender and members who joined later.
 ///
-/// Members who don't share their read position (``Preferences/sharesReading``), or may not read the channel, are left out.
+/// Members who don't share their read position (``Preferences/sharesReading``), or may not read the channel, are left out, and all but the caller if
+/// they may not list members.
 /// - Throws: `feature_disabled` if the policy's ``ChannelPolicy/readEvents`` is off, and in a channel with more than
 ///   ``Limits/largeChannelMembers`` members; `not_found` for a message that the caller can't see.
 public struct ListReaders: Operation {

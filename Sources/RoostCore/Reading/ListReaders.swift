@@ -19,8 +19,11 @@ extension ListReaders: Handled, PagedQuery {
         let walk = try Walk(self, shape: [.integer, .text], limits: Limits.memberPage, isDescending: false)
         let columns: [SQL] = ["m.joined_seq", "m.user_id"]
         let (transaction, id) = (context.transaction, access.channelId)
-        let isShown: SQL =
-            "(m.user_id = \(context.caller.user) OR \(try transaction.readers(of: access.policy).containing(role: "m.role")))"
+        let isOwn: SQL = "m.user_id = \(context.caller.user)"
+        let isReader = try transaction.readers(of: access.policy).containing(role: "m.role")
+        // Others' positions name members, as the list of members does.
+        let mayList = context.refusal(of: .memberList, in: access) == nil
+        let isShown: SQL = mayList ? "(\(isOwn) OR \(isReader))" : isOwn
         let reportsDelivery = access.policy.deliveryEvents
         // Passes at most as many rows as the channel has members.
         var page = try walk.page(through: [

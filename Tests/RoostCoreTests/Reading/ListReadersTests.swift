@@ -97,6 +97,26 @@ struct ListReadersTests {
         #expect(try world.perform(ListReaders(channel: "general"), as: "cid").items == [])
     }
 
+    @Test("SB-02 readers aren't named to users who may not list members")
+    func unlisted() throws {
+        let world = try CoreWorld()
+        for user in ["ann", "bob", "mod"] as [UserID] { try world.user(user) }
+        let closed = PolicyChanges(discovery: .admins, read: .members)
+        try world.perform(PutChannelType(type: "closed", basedOn: .community, policy: closed), as: "root", role: .admin)
+        try world.perform(CreateChannel(channel: "general", type: "closed", users: ["bob"]), as: "ann")
+        let sent = try world.send("1", to: "general", as: "ann")
+        try world.perform(MarkRead(channel: "general"), as: "bob")
+        #expect(try world.code(ListMembers(channel: "general"), as: "mod", role: .moderator) == .kindForbids)
+        let readers: [(of: MessageID?, users: [UserID])] = [(nil, ["ann", "bob"]), (sent.messageId, ["bob"])]
+        for (message, users) in readers {
+            let list = ListReaders(channel: "general", message: message)
+            let page = try world.perform(list, as: "mod", role: .moderator)
+            #expect(page.items == [] && page.users?.isEmpty != false)
+            // Members know the others.
+            #expect(try world.perform(list, as: "ann").items.map(\.userId) == users)
+        }
+    }
+
     @Test("a user's reading isn't sent to others while they don't share it, and is again once they do")
     func sharing() throws {
         let world = try world()
