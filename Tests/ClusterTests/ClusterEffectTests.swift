@@ -22,11 +22,11 @@ extension RealClusterTests {
                     try await server.perform { context in
                         for number in 0..<50 {
                             let at = Timestamp(milliseconds: context.now.milliseconds + 200)
-                            try context.later(EffectProbe.inside, key: "\(place) \(number)", at: at)
-                            try context.later(EffectProbe.outside, key: "\(place) \(number)", at: at)
+                            try context.schedule(EffectProbe.inside, key: "\(place) \(number)", at: at)
+                            try context.schedule(EffectProbe.outside, key: "\(place) \(number)", at: at)
                         }
                         for number in 0..<5 where place == 0 {
-                            try context.later(EffectProbe.outside, key: "hanging \(number)", at: context.now)
+                            try context.schedule(EffectProbe.outside, key: "hanging \(number)", at: context.now)
                         }
                     }
                 }

@@ -43,7 +43,7 @@ import Testing
         _ = try await server.request("GET", "/v1/me", token: try await server.token("ann"))
         let before = try await Self.seq(of: "ann", server)
         try await server.perform { context in
-            for name in names { try context.later(name, key: "ann", at: context.now) }
+            for name in names { try context.schedule(name, key: "ann", at: context.now) }
         }
         try await Polling.value {
             try MetricsText(try await server.request("GET", "/metrics").body).value("roost_effects_dead")

@@ -147,13 +147,13 @@ final class EffectWorld: Sendable {
 extension Context {
     /// Requests an effect whose key has the form of those about a message.
     fileprivate mutating func waitForHalfAnHour(about message: Message) throws {
-        try later(
+        try schedule(
             EffectWorld.waiting, key: message.messageId.description, payload: SampleText.effect,
             at: Timestamp(milliseconds: now.milliseconds + 1_800_000))
     }
 
     fileprivate mutating func waitForADay() throws {
-        try later(
+        try schedule(
             EffectWorld.waiting, key: ids.next(at: now).description, payload: SampleText.effect,
             at: Timestamp(milliseconds: now.milliseconds + 86_400_000))
     }

@@ -127,7 +127,7 @@ struct EffectsRun {
         try await server.perform { context in
             for number in 0..<(seconds * perSecond) {
                 let due = context.now.milliseconds + 500 + Int64(number * 1000 / perSecond)
-                try context.later(EffectWorld.timed, key: "before-\(number)", at: Timestamp(milliseconds: due))
+                try context.schedule(EffectWorld.timed, key: "before-\(number)", at: Timestamp(milliseconds: due))
             }
         }
         let steady = Task { try await world.steadySends(to: server, perSecond: scale.pick(500, quick: 500, smoke: 100)) }
@@ -135,7 +135,7 @@ struct EffectsRun {
         for number in 0..<(seconds * perSecond) {
             try await server.perform { context in
                 let due = context.now.milliseconds + Int64(number % 20)
-                try context.later(EffectWorld.timed, key: "now-\(number)", at: Timestamp(milliseconds: due))
+                try context.schedule(EffectWorld.timed, key: "now-\(number)", at: Timestamp(milliseconds: due))
             }
             try await Task.sleep(for: .milliseconds(1000 / perSecond))
         }
@@ -151,7 +151,7 @@ struct EffectsRun {
         let before = world.runCount
         // None begins before all of them exist.
         try await server.perform { context in
-            for number in 0..<count { try context.later(EffectWorld.timed, key: "burst-\(number)", at: context.now) }
+            for number in 0..<count { try context.schedule(EffectWorld.timed, key: "burst-\(number)", at: context.now) }
         }
         let (start, startCPU) = (Clock.now(), world.cpuTime)
         try await world.wait(untilRun: before + count)

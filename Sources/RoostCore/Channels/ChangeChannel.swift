@@ -153,7 +153,7 @@ extension DeleteChannel: Handled {
         // Another channel may take its name now; its id stays taken.
         try context.transaction.freeNames(.channelName, of: id.rawValue)
         // Nothing is written per member yet: the deletion ends all memberships.
-        try context.passMemberships(of: id)
+        try context.scheduleMarking(ofMembershipsIn: id)
         try context.notify(.channelDeleted, in: access, seq: seq, Rows(channel: try context.channel(id)))
         context.notify(.destroyed(id))
         return Done()

@@ -60,7 +60,7 @@ extension EffectKind {
 extension Context {
     fileprivate mutating func unmute(_ member: MutedMember, at end: Timestamp) throws {
         let subject = "\(member.channelId.rawValue)\n\(member.userId.rawValue)"
-        try later(
+        try schedule(
             .unmuteNotifications, key: Fingerprint.of(subject), payload: try StoredJSON.encode(member) ?? "", at: end)
     }
 

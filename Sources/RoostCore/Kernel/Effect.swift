@@ -56,7 +56,7 @@ public struct EffectKind: Sendable {
 /// The kinds that this server knows. An effect of another kind, written by a newer version, waits for that version.
 public enum EffectKinds {
     public static let all: [EffectKind] = [
-        .expireIdempotencyKeys, .forgetVersions, .passMemberships, .push, .unmuteNotifications,
+        .expireIdempotencyKeys, .forgetVersions, .markMemberships, .push, .unmuteNotifications,
     ]
 }
 
@@ -66,22 +66,23 @@ extension Context {
     /// Schedules an effect for a time. It replaces a queued effect of the same kind and key, dead or not.
     ///
     /// - Throws: `internal_error` for a key or payload past their limits, which are the rule's own.
-    public mutating func later(_ kind: EffectKind.Name, key: String, payload: String = "", at time: Timestamp) throws {
+    public mutating func schedule(_ kind: EffectKind.Name, key: String, payload: String = "", at time: Timestamp) throws {
         try insertEffect(.effect, kind, key, payload, at: time)
     }
 
     /// Schedules an effect unless one of the kind and key exists already. That one stays unchanged, dead or not.
     ///
     /// It locks nothing if one exists, so operations that request the same effect don't block one another.
-    public mutating func laterUnlessWaiting(_ kind: EffectKind.Name, key: String, payload: String = "", at time: Timestamp) throws {
-        try insertEffect(.effectUnlessWaiting, kind, key, payload, at: time, isReplacing: false)
+    public mutating func scheduleUnlessQueued(_ kind: EffectKind.Name, key: String, payload: String = "", at time: Timestamp) throws
+    {
+        try insertEffect(.effectUnlessQueued, kind, key, payload, at: time, isReplacing: false)
     }
 
     /// Schedules an effect for a time, unless one of the kind and key is queued for an earlier time, which stays unchanged. A dead one is replaced.
     ///
     /// Where several nodes write, it locks an existing effect: effects that many operations request at once have several keys.
-    mutating func soonest(_ kind: EffectKind.Name, key: String, payload: String = "", at time: Timestamp) throws {
-        try insertEffect(.soonestEffect, kind, key, payload, at: time)
+    mutating func scheduleAtLatest(_ kind: EffectKind.Name, key: String, payload: String = "", at time: Timestamp) throws {
+        try insertEffect(.effectAtLatest, kind, key, payload, at: time)
     }
 
     private mutating func insertEffect(
@@ -110,9 +111,9 @@ extension NewRow.Kind {
 
     /// Replaces the queued effect.
     fileprivate static let effect = NewRow.Kind(into: effects, replacing)
-    fileprivate static let effectUnlessWaiting = NewRow.Kind(into: effects, unlessTaken: "kind, effect_key")
+    fileprivate static let effectUnlessQueued = NewRow.Kind(into: effects, unlessTaken: "kind, effect_key")
     /// Replaces an effect that is queued for a later time, or dead.
-    fileprivate static let soonestEffect = NewRow.Kind(
+    fileprivate static let effectAtLatest = NewRow.Kind(
         into: effects, "\(replacing) WHERE effects.dead_at IS NOT NULL OR effects.due_at > excluded.due_at")
 }
 
@@ -177,14 +178,14 @@ public struct EffectsState: Hashable, Sendable {
 
 extension Context {
     /// Leases an effect until `leaseEnd`. Returns nil if another runner has it, or if it is no longer requested.
-    public func take(_ effect: Effect, until leaseEnd: Timestamp) throws -> Effect? {
-        let taken = try transaction.execute(
+    public func lease(_ effect: Effect, until leaseEnd: Timestamp) throws -> Effect? {
+        let leased = try transaction.execute(
             """
             UPDATE effects SET attempts = attempts + 1, due_at = \(leaseEnd)
             WHERE kind = \(effect.kind.rawValue) AND effect_key = \(effect.key) AND revision = \(effect.revision)
                   AND attempts = \(Int64(effect.attempts)) AND dead_at IS NULL
             """)
-        guard taken == 1 else { return nil }
+        guard leased == 1 else { return nil }
         var effect = effect
         effect.attempts += 1
         effect.dueAt = leaseEnd
@@ -211,7 +212,7 @@ extension Context {
     ///   - reason: Shown to operators, so without secrets.
     /// - Returns: Whether it is dead now.
     @discardableResult
-    public mutating func fail(_ effect: Effect, attempts: Int, reason: String, as kind: EffectKind) throws -> Bool {
+    public mutating func recordFailure(of effect: Effect, attempts: Int, reason: String, as kind: EffectKind) throws -> Bool {
         let isDead = attempts >= kind.attemptsMax
         let again = Timestamp(milliseconds: now.milliseconds + Int64(EffectKind.pauseSeconds(after: attempts)) * 1000)
         let changed = try transaction.execute(

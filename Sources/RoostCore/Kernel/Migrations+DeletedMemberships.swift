@@ -1,7 +1,7 @@
 /// The step for memberships of deleted channels.
 extension Migrations {
     /// `members.is_channel_deleted` marks memberships of deleted channels, so a scan of a user's channels skips them. It is set
-    /// some time after the deletion (``EffectKind/passMemberships``), so `channel_heads.is_deleted` decides.
+    /// some time after the deletion (``EffectKind/markMemberships``), so `channel_heads.is_deleted` decides.
     @Sendable static func deletedMemberships(_ dialect: Dialect) -> [SQL] {
         [
             "ALTER TABLE members ADD COLUMN is_channel_deleted BIGINT NOT NULL DEFAULT 0",

@@ -113,10 +113,10 @@ extension Context {
         let end = max(madeAt.milliseconds + Self.keyLifetimeMilliseconds, now.milliseconds + Self.pauseMilliseconds)
         guard transaction.dialect.rowLock == nil else {
             // Where several nodes write, every call that keeps a key would wait for the one that moves the only effect.
-            return try laterUnlessWaiting(.expireIdempotencyKeys, key: "", at: Timestamp(milliseconds: end))
+            return try scheduleUnlessQueued(.expireIdempotencyKeys, key: "", at: Timestamp(milliseconds: end))
         }
         // If the clock was ahead, the effect waits that much longer. Nothing is written unless it moves.
-        try soonest(.expireIdempotencyKeys, key: "", at: Timestamp(milliseconds: end))
+        try scheduleAtLatest(.expireIdempotencyKeys, key: "", at: Timestamp(milliseconds: end))
     }
 
     fileprivate mutating func expireKeys(_ effect: Effect) throws {
@@ -138,6 +138,6 @@ extension Context {
         }
         let isLimited = Int64(max(creations.count, others)) == Self.keysAtOnce
         let next = max(oldest + Self.keyLifetimeMilliseconds, now.milliseconds + (isLimited ? 0 : Self.pauseMilliseconds))
-        try later(effect.kind, key: effect.key, at: Timestamp(milliseconds: next))
+        try schedule(effect.kind, key: effect.key, at: Timestamp(milliseconds: next))
     }
 }

@@ -6,15 +6,16 @@ import RoostAPI
 /// batches, and then skipped.
 
 extension EffectKind.Name {
-    static let passMemberships = Self(rawValue: "memberships.pass")
+    /// Stored effects have this value, so it stays.
+    static let markMemberships = Self(rawValue: "memberships.pass")
 }
 
 extension EffectKind {
     /// Marks the memberships of a deleted channel, a batch of users at a time. It is never given up: nothing else would mark the rest.
-    static let passMemberships = EffectKind(
-        .passMemberships, attemptsMax: .max,
+    static let markMemberships = EffectKind(
+        .markMemberships, attemptsMax: .max,
         scope: { effect in .channel(ChannelID(effect.key)) },
-        run: { effect, _, context in try context.passMemberships(of: ChannelID(effect.key), after: effect.payload) })
+        run: { effect, _, context in try context.markMemberships(of: ChannelID(effect.key), after: effect.payload) })
 }
 
 extension Context {
@@ -22,12 +23,14 @@ extension Context {
     private static let rowsAtOnce: Int64 = 1000
 
     /// Schedules the marking of a deleted channel's memberships after this transaction.
-    mutating func passMemberships(of channel: ChannelID) throws {
-        try later(.passMemberships, key: channel.rawValue, at: now)
+    mutating func scheduleMarking(ofMembershipsIn channel: ChannelID) throws {
+        try schedule(.markMemberships, key: channel.rawValue, at: now)
     }
 
+    /// Marks a batch of a deleted channel's memberships, and schedules the next batch.
+    ///
     /// - Parameter user: The last user of the previous batch; empty for the first.
-    fileprivate mutating func passMemberships(of channel: ChannelID, after user: String) throws {
+    fileprivate mutating func markMemberships(of channel: ChannelID, after user: String) throws {
         let next: SQL = """
             SELECT MAX(user_id), COUNT(*) FROM (
                 SELECT user_id FROM members WHERE channel_id = \(channel) AND user_id > \(user)
@@ -41,6 +44,6 @@ extension Context {
             WHERE channel_id = \(channel) AND user_id > \(user) AND user_id <= \(last) AND state = \(MembershipState.member)
             """)
         guard count == Self.rowsAtOnce else { return }
-        try later(.passMemberships, key: channel.rawValue, payload: last, at: now)
+        try schedule(.markMemberships, key: channel.rawValue, payload: last, at: now)
     }
 }

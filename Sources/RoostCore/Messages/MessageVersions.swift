@@ -149,7 +149,7 @@ extension Context {
             INSERT INTO message_versions (channel_id, seq, kept_until, \(MessageVersion.columns))
             VALUES (\(message.channelId), \(message.seq), \(keptUntil), \(row: version))
             """)
-        try soonest(.forgetVersions, key: forgettingKey, at: keptUntil)
+        try scheduleAtLatest(.forgetVersions, key: forgettingKey, at: keptUntil)
     }
 
     /// The key of the effect that deletes expired versions. Any such effect deletes those of all channels. Where several nodes
@@ -209,6 +209,6 @@ extension Context {
         let pause = Int64(count) == Self.versionsAtOnce ? 0 : Self.pauseMilliseconds
         // A version that isn't committed yet isn't visible here. Its writer has scheduled an effect with their lane's key, and
         // the run of that effect waits for the commit.
-        try soonest(effect.kind, key: Self.commonKey, at: Timestamp(milliseconds: max(next, now.milliseconds + pause)))
+        try scheduleAtLatest(effect.kind, key: Self.commonKey, at: Timestamp(milliseconds: max(next, now.milliseconds + pause)))
     }
 }

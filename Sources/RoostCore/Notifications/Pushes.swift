@@ -86,7 +86,7 @@ extension Context {
     }
 
     fileprivate mutating func push(_ request: PushRequest) throws {
-        try laterUnlessWaiting(
+        try scheduleUnlessQueued(
             .push, key: Fingerprint.of(request.subject), payload: try StoredJSON.encode(request) ?? "", at: now)
     }
 

@@ -107,7 +107,7 @@ final class EffectRunner: Sendable {
         guard let isFree else { return false }
         guard isFree else { return true }
         if let performer = settings.performers[effect.kind] {
-            take(effect, of: kind, for: performer)
+            lease(effect, of: kind, for: performer)
         } else {
             finish(effect, "", of: kind)
         }
@@ -126,21 +126,21 @@ final class EffectRunner: Sendable {
 
     // MARK: One effect
 
-    private func take(_ effect: Effect, of kind: EffectKind, for performer: @escaping Performer) {
+    private func lease(_ effect: Effect, of kind: EffectKind, for performer: @escaping Performer) {
         guard effect.attempts < kind.attemptsMax else {
             let reason = "never_ended: It was started \(effect.attempts) times and never finished."
-            return fail(effect, attempts: effect.attempts, reason, of: kind)
+            return recordFailure(of: effect, attempts: effect.attempts, reason, of: kind)
         }
         let answer = Answer<Effect?>(nil)
         let leaseMilliseconds = Int64(settings.performingTime * 2 / .milliseconds(1))
         submit(Scope()) { context in
-            answer.value = try context.take(effect, until: Timestamp(milliseconds: context.now.milliseconds + leaseMilliseconds))
+            answer.value = try context.lease(effect, until: Timestamp(milliseconds: context.now.milliseconds + leaseMilliseconds))
         } then: { [self] result in
             switch result {
             case .failure: end(effect, after: settings.retryAfter)
             case .success:
-                guard let taken = answer.value else { return end(effect) }
-                Task { await perform(taken, of: kind, performer) }
+                guard let leased = answer.value else { return end(effect) }
+                Task { await perform(leased, of: kind, performer) }
             }
         }
     }
@@ -149,7 +149,7 @@ final class EffectRunner: Sendable {
         do {
             finish(effect, try await withinTime { try await performer(effect) }, of: kind)
         } catch {
-            fail(effect, attempts: effect.attempts, Self.reason(of: error), of: kind)
+            recordFailure(of: effect, attempts: effect.attempts, Self.reason(of: error), of: kind)
         }
     }
 
@@ -192,15 +192,15 @@ final class EffectRunner: Sendable {
             case .failure(let error):
                 // Leasing has already counted the attempt.
                 let attempts = settings.performers[effect.kind] == nil ? effect.attempts + 1 : effect.attempts
-                fail(effect, attempts: attempts, Self.reason(of: error), of: kind)
+                recordFailure(of: effect, attempts: attempts, Self.reason(of: error), of: kind)
             }
         }
     }
 
-    private func fail(_ effect: Effect, attempts: Int, _ reason: String, of kind: EffectKind) {
+    private func recordFailure(of effect: Effect, attempts: Int, _ reason: String, of kind: EffectKind) {
         let answer = Answer(false)
         submit(Scope()) { context in
-            answer.value = try context.fail(effect, attempts: attempts, reason: reason, as: kind)
+            answer.value = try context.recordFailure(of: effect, attempts: attempts, reason: reason, as: kind)
         } then: { [self] result in
             guard case .success = result else { return end(effect, after: settings.retryAfter) }
             metrics.effect(effect.kind, answer.value ? .dead : .failed)

@@ -31,10 +31,10 @@ import Testing
         try await server.perform { context in
             for key in keys {
                 let at = Timestamp(milliseconds: context.now.milliseconds + 100)
-                try context.later(EffectProbe.inside, key: key, at: at)
-                try context.later(EffectProbe.outside, key: key, at: at)
+                try context.schedule(EffectProbe.inside, key: key, at: at)
+                try context.schedule(EffectProbe.outside, key: key, at: at)
             }
-            try context.later(EffectProbe.inside, key: "far", at: Timestamp(milliseconds: context.now.milliseconds + 3_600_000))
+            try context.schedule(EffectProbe.inside, key: "far", at: Timestamp(milliseconds: context.now.milliseconds + 3_600_000))
         }
         try await Polling.value {
             try await Self.ended(server)
@@ -53,7 +53,7 @@ import Testing
         for key in keys { probe.hang(key) }
         let server = try await TestServer { $0.effects = probe.settings }
         try await server.perform { context in
-            for key in keys { try context.later(EffectProbe.outside, key: key, at: context.now) }
+            for key in keys { try context.schedule(EffectProbe.outside, key: key, at: context.now) }
         }
         let most = probe.settings.performedMax
         try await Polling.value {
@@ -62,7 +62,7 @@ import Testing
             $0 == most
         }
         try await server.perform { context in
-            for number in 0..<100 { try context.later(EffectProbe.inside, key: "\(number)", at: context.now) }
+            for number in 0..<100 { try context.schedule(EffectProbe.inside, key: "\(number)", at: context.now) }
         }
         try await Polling.value {
             try await Self.ended(server).inside.count
@@ -86,8 +86,8 @@ import Testing
             })
         let server = try await TestServer { [settings] in $0.effects = settings }
         try await server.perform { context in
-            for number in 0..<1000 { try context.later(EffectProbe.inside, key: "\(number)", at: context.now) }
-            try context.later(last, key: "", at: Timestamp(milliseconds: context.now.milliseconds - 1000))
+            for number in 0..<1000 { try context.schedule(EffectProbe.inside, key: "\(number)", at: context.now) }
+            try context.schedule(last, key: "", at: Timestamp(milliseconds: context.now.milliseconds - 1000))
         }
         try await Polling.value {
             endedBefore.withLock { $0 }
@@ -108,8 +108,8 @@ import Testing
         settings.performingTime = .seconds(1)
         let first = try await TestServer(directory: directory) { [settings] in $0.effects = settings }
         try await first.perform { context in
-            try context.later(EffectProbe.outside, key: "under way", at: context.now)
-            try context.later(EffectProbe.outside, key: "later", at: Timestamp(milliseconds: context.now.milliseconds + 60_000))
+            try context.schedule(EffectProbe.outside, key: "under way", at: context.now)
+            try context.schedule(EffectProbe.outside, key: "later", at: Timestamp(milliseconds: context.now.milliseconds + 60_000))
         }
         try await Polling.value {
             probe.performedCounts["under way"]
@@ -150,8 +150,8 @@ import Testing
         settings.performingTime = .seconds(20)
         let first = try await TestServer { [settings] in $0.effects = settings }
         try await first.perform { context in
-            try context.later(EffectProbe.outside, key: "under way", at: context.now)
-            try context.later(EffectProbe.outside, key: "later", at: Timestamp(milliseconds: context.now.milliseconds + 60_000))
+            try context.schedule(EffectProbe.outside, key: "under way", at: context.now)
+            try context.schedule(EffectProbe.outside, key: "later", at: Timestamp(milliseconds: context.now.milliseconds + 60_000))
         }
         try await Polling.value {
             killed.performedCounts["under way"]
@@ -186,16 +186,16 @@ import Testing
         probe.fail("always", times: 100)
         let server = try await TestServer { $0.effects = probe.settings }
         try await server.perform { context in
-            try context.later(EffectProbe.outside, key: "once", at: context.now)
-            try context.later(EffectProbe.outside, key: "always", at: context.now)
+            try context.schedule(EffectProbe.outside, key: "once", at: context.now)
+            try context.schedule(EffectProbe.outside, key: "always", at: context.now)
             // Its row exists already, so it fails in the database.
             try context.transaction.execute(
                 "INSERT INTO settings (name, value) VALUES ('done.test.inside.taken', 'before')")
-            try context.later(EffectProbe.inside, key: "taken", at: context.now)
+            try context.schedule(EffectProbe.inside, key: "taken", at: context.now)
             // A refusal by its rule is its own failure, even one that would make callers retry.
-            try context.later(EffectProbe.inside, key: "refused", at: context.now)
-            try context.later(EffectProbe.inside, key: "good", at: context.now)
-            try context.later(.init(rawValue: "newer.kind"), key: "kept", at: context.now)
+            try context.schedule(EffectProbe.inside, key: "refused", at: context.now)
+            try context.schedule(EffectProbe.inside, key: "good", at: context.now)
+            try context.schedule(.init(rawValue: "newer.kind"), key: "kept", at: context.now)
         }
         try await Polling.value {
             try await Self.metric("dead", server)
@@ -224,7 +224,7 @@ import Testing
         let server = try await TestServer { $0.effects = probe.settings }
         try await server.perform { context in
             for key in ["one", "two", "three"] {
-                try context.later(EffectProbe.outside, key: key, payload: "secret", at: context.now)
+                try context.schedule(EffectProbe.outside, key: key, payload: "secret", at: context.now)
             }
         }
         try await Polling.value {
@@ -251,7 +251,8 @@ import Testing
         #expect(gone.status == 1 && gone.errors.contains("not_found"))
         // An existing effect that isn't dead isn't retried either.
         try await server.perform { context in
-            try context.later(EffectProbe.outside, key: "later", at: Timestamp(milliseconds: context.now.milliseconds + 3_600_000))
+            try context.schedule(
+                EffectProbe.outside, key: "later", at: Timestamp(milliseconds: context.now.milliseconds + 3_600_000))
         }
         let alive = try await roost("retry test.outside later")
         #expect(alive.status == 1 && alive.errors.contains("There is no dead effect test.outside with the key later."))
@@ -281,7 +282,7 @@ import Testing
         settings.underWayMax = 4
         let server = try await TestServer { [settings] in $0.effects = settings }
         try await server.perform { context in
-            for number in 0..<6 { try context.later(EffectProbe.outside, key: "\(number)", at: context.now) }
+            for number in 0..<6 { try context.schedule(EffectProbe.outside, key: "\(number)", at: context.now) }
         }
         try await Polling.value {
             try await Self.ended(server)

@@ -27,7 +27,7 @@ import Testing
                     kind: "test.dead", key: "\(number)", attempts: 12,
                     failureCode: number == 1 ? "DatabaseFailure" : "unavailable", deadAt: world.now), at: 0)
         }
-        try world.inContext { try $0.later(Self.name, key: "waits", at: $0.now) }
+        try world.inContext { try $0.schedule(Self.name, key: "waits", at: $0.now) }
         for role in [AppRole.admin, .service] {
             var list = ListDeadEffects(limit: 2)
             var found: [[DeadEffect]] = []
@@ -59,8 +59,9 @@ import Testing
         let kind = EffectKind(Self.name) { _, _, _ in }
         #expect(try !world.inContext { try $0.finish(old, as: kind) })
 
-        try world.inContext { try $0.later(Self.name, key: "waits", at: $0.now) }
-        try #require(try world.inContext { try $0.take(effect, until: Timestamp(milliseconds: $0.now.milliseconds + 1000)) } != nil)
+        try world.inContext { try $0.schedule(Self.name, key: "waits", at: $0.now) }
+        try #require(
+            try world.inContext { try $0.lease(effect, until: Timestamp(milliseconds: $0.now.milliseconds + 1000)) } != nil)
         let before = try world.dump()
         for key in ["1", "waits"] { try world.perform(RetryEffect(kind: "test.dead", key: key), as: "root", role: .admin) }
         #expect(try world.dump() == before)

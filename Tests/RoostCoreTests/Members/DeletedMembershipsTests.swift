@@ -24,7 +24,7 @@ struct DeletedMembershipsTests {
         try world.perform(DeleteChannel(channel: "large"), as: "ann")
         #expect(try passed(of: "large", in: world).isEmpty)
         var counts: [Int] = []
-        while case let effects = try world.runEffects(of: .passMemberships), effects > 0 {
+        while case let effects = try world.runEffects(of: .markMemberships), effects > 0 {
             counts.append(try passed(of: "large", in: world).count)
         }
         #expect(counts.count == 3 && counts.last == 2502)
@@ -61,7 +61,7 @@ struct DeletedMembershipsTests {
             }
         }
         try expectEnded("before")
-        #expect(try world.runEffects(of: .passMemberships) == 1)
+        #expect(try world.runEffects(of: .markMemberships) == 1)
         #expect(try passed(of: "gone", in: world) == ["ann", "bob"])
         try expectEnded("after")
     }
