@@ -5,8 +5,8 @@ struct PermissionPlaceTests {
     /// The files of RoostCore that check a caller's role in the app: the table's own, and those for which ARCHITECTURE.md gives a reason.
     private static let files = [
         "Channels/CreateChannel.swift", "Channels/IdempotencyKeys.swift", "Channels/QueryChannelsFinding.swift",
-        "Kernel/Context.swift", "Kernel/OperationKeys.swift", "Kernel/Permissions+Giving.swift", "Kernel/Permissions.swift",
-        "Streams/Readers.swift",
+        "Kernel/Context.swift", "Kernel/OperationKeys.swift", "Permissions/Permissions+Giving.swift",
+        "Permissions/Permissions.swift", "Streams/Readers.swift",
     ]
 
     @Test("Only the table of permissions and the places that ARCHITECTURE.md names check a caller's role in the app")
