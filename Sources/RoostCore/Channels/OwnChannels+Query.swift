@@ -5,8 +5,8 @@ extension QueryChannels {
     /// Returns a source of the caller's own channels from the kept ones; nil if the query needs more than is kept of them, or none are kept.
     func cachedOwnChannels(of user: UserID, in transaction: any Transaction) throws -> Walk.Source<ChannelID>? {
         guard isServedByCache, let rows = try transaction.cachedOwnChannels(of: user) else { return nil }
-        return { stretch in
-            KeptStretch(stretch, of: rows, by: self).places(among: rows, matching: self).map { place in
+        return { page in
+            KeptPage(page, of: rows, by: self).places(among: rows, matching: self).map { place in
                 let row = rows[place.index]
                 let key =
                     effectiveSort == .unreadFirst
@@ -66,31 +66,31 @@ private struct KeptPlace: Comparable {
     var reversed: KeptPlace { KeptPlace(first: ~first, second: ~second, index: ~index) }
 }
 
-/// A ``Stretch`` of the kept channels.
-private struct KeptStretch {
+/// A ``KeysetPage`` of the kept channels.
+private struct KeptPage {
     private let isDescending: Bool
     private let count: Int
     /// Its first place, in its own direction; nil for the beginning.
     private var start: KeptPlace?
 
-    init(_ stretch: Stretch, of rows: [OwnChannel], by query: QueryChannels) {
-        (isDescending, count) = (stretch.isDescending, stretch.count)
-        guard let place = stretch.start, let channel = place.channel else { return }
+    init(_ page: KeysetPage, of rows: [OwnChannel], by query: QueryChannels) {
+        (isDescending, count) = (page.isDescending, page.count)
+        guard let place = page.start, let channel = place.channel else { return }
         let numbers = place.compactMap { if case .integer(let number) = $0 { number } else { nil } }
         guard let second = numbers.last else { return }
         let (index, isFound) = rows.place(of: channel)
         var first = KeptPlace(first: numbers.count > 1 ? numbers[0] : 0, second: second, index: index)
         // The start itself may be excluded, and its row may be gone: then the next row in either direction is adjacent.
         if isDescending {
-            if !isFound || !stretch.includesStart { first.index -= 1 }
+            if !isFound || !page.includesStart { first.index -= 1 }
             start = first.reversed
         } else {
-            if isFound, !stretch.includesStart { first.index += 1 }
+            if isFound, !page.includesStart { first.index += 1 }
             start = first
         }
     }
 
-    /// Returns the places of the stretch's rows, in its order.
+    /// Returns the places of the page's rows, in its order.
     func places(among rows: [OwnChannel], matching query: QueryChannels) -> [KeptPlace] {
         var found: [KeptPlace] = []
         found.reserveCapacity(rows.count)

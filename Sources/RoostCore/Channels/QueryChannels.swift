@@ -40,12 +40,12 @@ extension QueryChannels: Handled, PagedQuery {
         // There may be any number of deleted channels: a query that doesn't include them skips them.
         let living: [SQL] = includeDeleted == true ? [] : ["m.is_channel_deleted = 0"]
         let conditions = (living + self.conditions(id: id) + ownConditions(of: user)).allOf
-        return { stretch in
+        return { page in
             let sql: SQL = """
                 SELECT \(columns.joined(by: ", ")) FROM members m CROSS JOIN channel_heads h \(attributes)
                 WHERE m.user_id = \(user) AND m.state = 'member' AND h.channel_id = m.channel_id \(joined)
-                AND \(conditions)\(stretch.condition(on: columns))
-                ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
+                AND \(conditions)\(page.condition(on: columns))
+                ORDER BY \(page.order(by: columns)) LIMIT \(page.count)
                 """
             return try transaction.rows(sql) { row in
                 let place = effectiveSort.place(reading: &row)

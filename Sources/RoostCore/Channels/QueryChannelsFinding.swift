@@ -62,8 +62,8 @@ extension QueryChannels {
             places += try transaction.rows(sql) { effectiveSort.place(reading: &$0) }
         }
         let sorted = places
-        return { stretch in
-            sorted.filter(stretch.holds).sorted(by: stretch.precedes).prefix(stretch.count).map {
+        return { page in
+            sorted.filter(page.holds).sorted(by: page.precedes).prefix(page.count).map {
                 Walk.Entry(place: $0, row: $0.channel)
             }
         }
@@ -79,23 +79,23 @@ extension QueryChannels {
         let conditions = findingConditions(for: caller).allOf
         let names: [SQL] = ["w.sort_key", "w.channel_id"]
         let key = effectiveSort.keyColumn
-        return { stretch in
+        return { page in
             // This passes and counts the rows, using one index alone; conditions on other tables come after.
             let passed: SQL =
                 effectiveSort == .lastActivity
                 ? """
                 SELECT h.channel_id, \(key) AS sort_key FROM channel_heads h
-                WHERE \(level.heads)\(stretch.condition(on: columns)) ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
+                WHERE \(level.heads)\(page.condition(on: columns)) ORDER BY \(page.order(by: columns)) LIMIT \(page.count)
                 """
                 : """
                 SELECT c.channel_id, \(key) AS sort_key FROM channels c
-                WHERE \(([level.channels] + (effectiveSort == .created ? creationBounds : [])).allOf)\(stretch.condition(on: columns))
-                ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
+                WHERE \(([level.channels] + (effectiveSort == .created ? creationBounds : [])).allOf)\(page.condition(on: columns))
+                ORDER BY \(page.order(by: columns)) LIMIT \(page.count)
                 """
             let sql: SQL = """
                 SELECT w.sort_key, w.channel_id, CASE WHEN \(conditions) THEN 1 ELSE 0 END
                 FROM (\(passed)) AS w CROSS JOIN channels c CROSS JOIN channel_heads h
-                WHERE c.channel_id = w.channel_id AND h.channel_id = w.channel_id ORDER BY \(stretch.order(by: names))
+                WHERE c.channel_id = w.channel_id AND h.channel_id = w.channel_id ORDER BY \(page.order(by: names))
                 """
             return try transaction.rows(sql) { row in
                 let place = effectiveSort.place(reading: &row)

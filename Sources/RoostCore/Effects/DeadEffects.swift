@@ -7,11 +7,11 @@ extension ListDeadEffects: Handled, PagedQuery {
         let columns: [SQL] = ["dead_at", "kind", "effect_key"]
         let transaction = context.transaction
         return try walk.page(through: [
-            { stretch in
+            { page in
                 let sql: SQL = """
                     SELECT kind, effect_key, attempts, failure, dead_at FROM effects
-                    WHERE dead_at IS NOT NULL\(stretch.condition(on: columns))
-                    ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
+                    WHERE dead_at IS NOT NULL\(page.condition(on: columns))
+                    ORDER BY \(page.order(by: columns)) LIMIT \(page.count)
                     """
                 return try transaction.rows(sql) { row in
                     let effect = DeadEffect(reading: &row)

@@ -8,13 +8,14 @@ protocol PagedQuery: Operation {
 
 /// Reads a page of an ordered list that is merged from several, each in the same order.
 ///
-/// A list is read in short stretches, and may return rows that don't match the query. Their number doesn't raise the cost of a
-/// call, since a walk stops at a limit and returns where it stopped. It also stops before a page gets too large.
+/// A list is read by one ``KeysetPage`` after another, and may return rows that don't match the query. Their number doesn't
+/// raise the cost of a call, since a walk stops at a limit and returns where it stopped. It also stops before the answer's
+/// page gets too large.
 struct Walk {
     /// The maximum number of rows that one call passes.
     static let entriesMax = 5000
-    /// The maximum number of rows per statement: a page at first, more if few of them match.
-    private static let stretchMax = 1000
+    /// The maximum number of rows per statement: those of the answer's page at first, more if few of them match.
+    private static let rowsPerStatementMax = 1000
 
     /// The query's name, for its cursors.
     let query: String
@@ -48,14 +49,14 @@ struct Walk {
         let row: Row?
     }
 
-    typealias Source<Row> = (Stretch) throws -> [Entry<Row>]
+    typealias Source<Row> = (KeysetPage) throws -> [Entry<Row>]
 
     /// - Parameter item: Returns a row's item on the page; nil if the row isn't for the caller.
     func page<Row, Item: ContentSized>(through sources: [Source<Row>], item: (Row) throws -> Item?) throws -> Page<Item> {
-        let stretch = Stretch(
+        let first = KeysetPage(
             start: cursor?.place, includesStart: cursor?.includesPlace ?? false,
             isDescending: isDescending != (cursor?.isBackward ?? false), count: limit + 1)
-        var merged = Merged(streams: sources.map { Stream(source: $0, next: stretch) }, order: stretch)
+        var merged = Merged(streams: sources.map { Stream(source: $0, next: first) }, order: first)
         var found: [(place: [SortKey], item: Item)] = []
         var entryCount = 0
         var sizeBytes = 0
@@ -97,26 +98,26 @@ struct Walk {
             previousCursor: try (isBackward ? onward : back)?.text(query: query))
     }
 
-    /// One of the lists, read stretch by stretch.
+    /// One of the lists, read one ``KeysetPage`` after another.
     private struct Stream<Row> {
         let source: Source<Row>
-        /// The stretch to read once the current rows are used up; nil at the end.
-        var next: Stretch?
+        /// The page to read once the current rows are used up; nil at the end.
+        var next: KeysetPage?
         var read: ArraySlice<Entry<Row>> = []
 
         mutating func fill() throws {
-            guard read.isEmpty, let stretch = next else { return }
-            read = try source(stretch)[...]
-            next = read.count < stretch.count ? nil : stretch
+            guard read.isEmpty, let page = next else { return }
+            read = try source(page)[...]
+            next = read.count < page.count ? nil : page
             next?.start = read.last?.place
             next?.includesStart = false
-            next?.count = min(stretch.count * 4, Walk.stretchMax)
+            next?.count = min(page.count * 4, Walk.rowsPerStatementMax)
         }
     }
 
     private struct Merged<Row> {
         var streams: [Stream<Row>]
-        let order: Stretch
+        let order: KeysetPage
 
         mutating func next() throws -> Entry<Row>? {
             for index in streams.indices { try streams[index].fill() }

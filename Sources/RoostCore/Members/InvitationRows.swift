@@ -170,14 +170,14 @@ extension Invitation: StoredRow {
     package static let headBit: Int64? = 1
 
     /// Returns the changed invitations that the channel's members get.
-    package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<Invitation> {
-        let (transaction, channel, after) = (stretch.transaction, stretch.channel, stretch.after)
+    package static func changed(for request: ChannelChangesRequest) throws -> ChangedRows<Invitation> {
+        let (transaction, channel, after) = (request.transaction, request.channel, request.after)
         let sql: SQL = """
             SELECT i.channel_seq, \(Invitation.columns) FROM invitations i
-            WHERE i.channel_id = \(channel) AND i.channel_seq > \(after) ORDER BY i.channel_seq LIMIT \(stretch.limit + 1)
+            WHERE i.channel_id = \(channel) AND i.channel_seq > \(after) ORDER BY i.channel_seq LIMIT \(request.limit + 1)
             """
         let stamped = try transaction.rows(sql) { (stamp: $0.int64(), row: try Invitation(reading: &$0)) }
-        guard stamped.count > stretch.limit, let last = stamped.prefix(stretch.limit).last?.stamp else {
+        guard stamped.count > request.limit, let last = stamped.prefix(request.limit).last?.stamp else {
             return ChangedRows(stamped)
         }
         // The invitations of one call share a seq: a page never ends between rows of the same seq.

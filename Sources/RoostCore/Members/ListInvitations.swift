@@ -7,11 +7,11 @@ extension ListInvitations: Handled, PagedQuery {
         let columns: [SQL] = ["i.invited_seq", "i.user_id"]
         let (transaction, id) = (context.transaction, access.channelId)
         var page = try walk.page(through: [
-            { stretch in
+            { page in
                 let sql: SQL = """
                     SELECT i.invited_seq, \(Invitation.columns) FROM invitations i
-                    WHERE i.channel_id = \(id) AND i.state = 'pending'\(stretch.condition(on: columns))
-                    ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
+                    WHERE i.channel_id = \(id) AND i.state = 'pending'\(page.condition(on: columns))
+                    ORDER BY \(page.order(by: columns)) LIMIT \(page.count)
                     """
                 return try transaction.rows(sql) { row in
                     let place = row.int64()
@@ -32,12 +32,12 @@ extension ListMyInvitations: Handled, PagedQuery {
         let columns: [SQL] = ["i.invited_at", "i.channel_id"]
         let reading = context
         var page = try walk.page(through: [
-            { stretch in
+            { page in
                 let sql: SQL = """
                     SELECT \(Invitation.columns) FROM invitations i CROSS JOIN channel_heads h
                     WHERE i.user_id = \(reading.caller.user) AND i.state = 'pending' AND h.channel_id = i.channel_id AND h.is_deleted = 0\
-                    \(stretch.condition(on: columns))
-                    ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
+                    \(page.condition(on: columns))
+                    ORDER BY \(page.order(by: columns)) LIMIT \(page.count)
                     """
                 return try reading.transaction.rows(sql) { row in
                     let invitation = try Invitation(reading: &row)

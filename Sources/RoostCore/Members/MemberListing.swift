@@ -65,15 +65,15 @@ struct MemberListing {
         let (columns, conditions) = (columns, conditions)
         let names: [SQL] = sort == .userId ? ["w.user_id"] : ["w.joined_seq", "w.user_id"]
         let along: SQL = part.map { " AND \($0)" } ?? ""
-        return { stretch in
+        return { page in
             let passed: SQL = """
-                SELECT \(columns.joined(by: ", ")) FROM members m WHERE m.channel_id = \(channel)\(along)\(stretch.condition(on: columns))
-                ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
+                SELECT \(columns.joined(by: ", ")) FROM members m WHERE m.channel_id = \(channel)\(along)\(page.condition(on: columns))
+                ORDER BY \(page.order(by: columns)) LIMIT \(page.count)
                 """
             let sql: SQL = """
                 SELECT \(names.joined(by: ", ")), CASE WHEN \(conditions) THEN 1 ELSE 0 END
                 FROM (\(passed)) AS w CROSS JOIN members m WHERE m.channel_id = \(channel) AND m.user_id = w.user_id
-                ORDER BY \(stretch.order(by: names))
+                ORDER BY \(page.order(by: names))
                 """
             return try transaction.rows(sql) { row in
                 let place = shape.map { SortKey($0, reading: &row) }
@@ -93,8 +93,8 @@ struct MemberListing {
             places += try transaction.rows(sql) { row in shape.map { SortKey($0, reading: &row) } }
         }
         let sorted = places
-        return { stretch in
-            sorted.filter(stretch.holds).sorted(by: stretch.precedes).prefix(stretch.count).map {
+        return { page in
+            sorted.filter(page.holds).sorted(by: page.precedes).prefix(page.count).map {
                 Walk.Entry(place: $0, row: $0.user)
             }
         }

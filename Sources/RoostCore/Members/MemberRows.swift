@@ -74,14 +74,14 @@ extension Membership {
 }
 
 extension Member: StoredRow {
-    package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<Member> {
-        let (transaction, channel, after) = (stretch.transaction, stretch.channel, stretch.after)
+    package static func changed(for request: ChannelChangesRequest) throws -> ChangedRows<Member> {
+        let (transaction, channel, after) = (request.transaction, request.channel, request.after)
         let sql: SQL = """
             SELECT \(Member.columns) FROM members m WHERE m.channel_id = \(channel) AND m.change_seq > \(after)
-            ORDER BY m.change_seq LIMIT \(stretch.limit + 1)
+            ORDER BY m.change_seq LIMIT \(request.limit + 1)
             """
         let members = try transaction.rows(sql) { try Member(reading: &$0) }
-        guard members.count > stretch.limit, let last = members.prefix(stretch.limit).last?.changeSeq else {
+        guard members.count > request.limit, let last = members.prefix(request.limit).last?.changeSeq else {
             return ChangedRows(members.map { ($0.changeSeq, $0) })
         }
         // The first members of a channel share a seq: a page never ends between rows of the same seq.

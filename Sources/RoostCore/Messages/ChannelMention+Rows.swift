@@ -22,46 +22,46 @@ extension ChannelMention: StoredRow {
     package static var headBit: Int64? { 1 << 1 }
     package static var permission: Permission? { .historyRead }
 
-    /// If a mention ends within the stretch, the newest remaining ones are sent with it, as with the event of that end
+    /// If a mention ends within the requested changes, the newest remaining ones are sent with it, as with the event of that end
     /// (``Transaction/newestChannelMentions(in:above:)``).
     ///
     /// They are sent with the first end: a page may be cut off before the last one, which may be undone before the next page is fetched.
-    package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<ChannelMention> {
-        let transaction = stretch.transaction
-        let (found, upTo) = try rows(in: stretch)
+    package static func changed(for request: ChannelChangesRequest) throws -> ChangedRows<ChannelMention> {
+        let transaction = request.transaction
+        let (found, upTo) = try rows(for: request)
         // A message deleted for good leaves no row that says whether it mentioned the channel.
-        let purged = stretch.hasPurges ? try transaction.oldestPurge(in: stretch.channel, after: stretch.after) : nil
+        let purged = request.hasPurges ? try transaction.oldestPurge(in: request.channel, after: request.after) : nil
         let taken = found.first { $0.row.mentionSeq == nil }?.stamp
         guard let end = [taken, purged].compactMap(\.self).min() else { return ChangedRows(found, upTo: upTo) }
-        let left = try transaction.newestChannelMentions(in: stretch.channel, above: stretch.floor)
+        let left = try transaction.newestChannelMentions(in: request.channel, above: request.floor)
         // A remaining one may have been sent after the end, on a later page. It is still sent with the end.
         let others = found.filter { $0.stamp < end || !left.contains($0.row) }
         let missing = left.filter { mention in !others.contains { $0.row == mention } }
         return ChangedRows(others + missing.map { (stamp: end, row: $0) }, upTo: upTo)
     }
 
-    /// Returns the rows of a stretch in the order of their changes, and the position up to which they are complete; nil if all are.
+    /// Returns the requested rows in the order of their changes, and the position up to which they are complete; nil if all are.
     ///
     /// An unchanged message is found where it was sent, the changed ones by their own index. The first search passes the
     /// changed ones too, so each search has its own bound.
     private static func rows(
-        in stretch: ChannelStretch
+        for request: ChannelChangesRequest
     ) throws -> (found: [(stamp: Seq, row: ChannelMention)], upTo: Seq?) {
-        let (transaction, channel) = (stretch.transaction, stretch.channel)
+        let (transaction, channel) = (request.transaction, request.channel)
         let sent: SQL = """
-            SELECT \(columns) FROM channel_mentions WHERE channel_id = \(channel) AND seq > \(max(stretch.after, stretch.floor))
-            ORDER BY seq LIMIT \(stretch.limit + 1)
+            SELECT \(columns) FROM channel_mentions WHERE channel_id = \(channel) AND seq > \(max(request.after, request.floor))
+            ORDER BY seq LIMIT \(request.limit + 1)
             """
         let changed: SQL = """
             SELECT \(columns) FROM channel_mentions
-            WHERE channel_id = \(channel) AND change_seq > \(stretch.after) AND change_seq > seq AND seq > \(stretch.floor)
-            ORDER BY change_seq LIMIT \(stretch.limit + 1)
+            WHERE channel_id = \(channel) AND change_seq > \(request.after) AND change_seq > seq AND seq > \(request.floor)
+            ORDER BY change_seq LIMIT \(request.limit + 1)
             """
         let passed = try transaction.rows(sent) { try ChannelMention(reading: &$0) }
         let others = try transaction.rows(changed) { try ChannelMention(reading: &$0) }
         let ends = [
-            passed.count > stretch.limit ? passed.last?.seq : nil,
-            others.count > stretch.limit ? others[stretch.limit - 1].changeSeq : nil,
+            passed.count > request.limit ? passed.last?.seq : nil,
+            others.count > request.limit ? others[request.limit - 1].changeSeq : nil,
         ]
         let found = (passed.filter { $0.changeSeq == $0.seq } + others).map { (stamp: $0.changeSeq, row: $0) }
         return (found.sorted { $0.stamp < $1.stamp }, ends.compactMap(\.self).min())

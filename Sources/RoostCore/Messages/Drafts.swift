@@ -32,11 +32,11 @@ extension ListDrafts: Handled, PagedQuery {
         let columns: [SQL] = ["d.user_seq"]
         let reading = context
         return try walk.page(through: [
-            { stretch in
+            { page in
                 let sql: SQL = """
                     SELECT \(ChannelDraft.columns) FROM drafts d
-                    WHERE d.user_id = \(reading.caller.user)\(stretch.condition(on: columns))
-                    ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
+                    WHERE d.user_id = \(reading.caller.user)\(page.condition(on: columns))
+                    ORDER BY \(page.order(by: columns)) LIMIT \(page.count)
                     """
                 return try reading.transaction.rows(sql) { row in
                     let draft = try ChannelDraft(reading: &row)

@@ -14,10 +14,10 @@ extension ListMentions: Handled, PagedQuery {
         // Reads have no memory, and many of the rows may be of channels that the caller has left, or of hidden messages.
         var known: [ChannelID: ChannelAccess?] = [:]
         return try walk.page(through: [
-            { stretch in
+            { page in
                 let sql: SQL = """
-                    SELECT message_id, channel_id, seq FROM mentions WHERE user_id = \(context.caller.user)\(stretch.condition(on: columns))
-                    ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
+                    SELECT message_id, channel_id, seq FROM mentions WHERE user_id = \(context.caller.user)\(page.condition(on: columns))
+                    ORDER BY \(page.order(by: columns)) LIMIT \(page.count)
                     """
                 return try context.transaction.rows(sql) { row in
                     let (message, channel, seq) = (MessageID(rawValue: row.int64()), row.identifier(ChannelID.self), row.int64())
@@ -43,22 +43,22 @@ extension ListMentions: Handled, PagedQuery {
         guard access.isMember else { return Page(items: []) }
         let floor = context.readingFloor(in: access)
         let columns: [SQL] = ["mention_seq"]
-        func byName(_ stretch: Stretch) throws -> [Walk.Entry<Place>] {
+        func byName(_ page: KeysetPage) throws -> [Walk.Entry<Place>] {
             let sql: SQL = """
                 SELECT mention_seq, seq FROM mentions
-                WHERE user_id = \(caller) AND channel_id = \(channel) AND mention_seq > \(floor)\(stretch.condition(on: columns))
-                ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
+                WHERE user_id = \(caller) AND channel_id = \(channel) AND mention_seq > \(floor)\(page.condition(on: columns))
+                ORDER BY \(page.order(by: columns)) LIMIT \(page.count)
                 """
             return try transaction.rows(sql) { row in
                 let place = Place(mentionSeq: row.int64(), seq: row.int64(), isByName: true)
                 return Walk.Entry(place: [.integer(place.mentionSeq)], row: place)
             }
         }
-        func ofChannel(_ stretch: Stretch) throws -> [Walk.Entry<Place>] {
+        func ofChannel(_ page: KeysetPage) throws -> [Walk.Entry<Place>] {
             let sql: SQL = """
                 SELECT mention_seq, seq, sender_id FROM channel_mentions
-                WHERE channel_id = \(channel) AND mention_seq > \(floor)\(stretch.condition(on: columns))
-                ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
+                WHERE channel_id = \(channel) AND mention_seq > \(floor)\(page.condition(on: columns))
+                ORDER BY \(page.order(by: columns)) LIMIT \(page.count)
                 """
             return try transaction.rows(sql) { row in
                 let place = Place(mentionSeq: row.int64(), seq: row.int64(), isByName: false)

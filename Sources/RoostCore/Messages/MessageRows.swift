@@ -228,20 +228,20 @@ extension Transaction {
 extension Message: StoredRow {
     /// Returns messages sent after the position, and older ones changed after it: together they are one page.
     ///
-    /// A new message shares its seq with no other row, unless it mentions the channel. If every position of the stretch is such
+    /// A new message shares its seq with no other row, unless it mentions the channel. If every requested position is such
     /// a message's, nothing else changed, as for a client that missed only messages. Then no other rows are looked up.
-    package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<Message> {
-        let (transaction, after, sizeBytesMax) = (stretch.transaction, stretch.after, stretch.sizeBytesMax / 2)
+    package static func changed(for request: ChannelChangesRequest) throws -> ChangedRows<Message> {
+        let (transaction, after, sizeBytesMax) = (request.transaction, request.after, request.sizeBytesMax / 2)
         let born = try transaction.messages(
-            after: max(after, stretch.floor), in: stretch.channel, limit: stretch.limit, sizeBytesMax: sizeBytesMax)
+            after: max(after, request.floor), in: request.channel, limit: request.limit, sizeBytesMax: sizeBytesMax)
         let areAlone =
-            Int64(born.messages.count) == stretch.head - after
+            Int64(born.messages.count) == request.head - after
             && !born.messages.contains { $0.content.mentionees?.mentionsChannel ?? false }
         if areAlone {
             return ChangedRows(rows: born.messages, stamps: born.messages.map(\.seq), isEverything: true)
         }
         let changed = try transaction.messages(
-            changedAfter: after, above: stretch.floor, in: stretch.channel, limit: stretch.limit, sizeBytesMax: sizeBytesMax)
+            changedAfter: after, above: request.floor, in: request.channel, limit: request.limit, sizeBytesMax: sizeBytesMax)
         let ends = [born.hasMore ? born.messages.last?.seq : nil, changed.hasMore ? changed.messages.last?.changeSeq : nil]
         return ChangedRows(
             born.messages.map { ($0.seq, $0) } + changed.messages.map { ($0.changeSeq, $0) }, upTo: ends.compactMap { $0 }.min())

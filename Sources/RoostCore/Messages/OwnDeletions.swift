@@ -69,10 +69,10 @@ extension Transaction {
     fileprivate func ownDeletions(of user: UserID, in channel: ChannelID, among seqs: [Seq]) throws -> [Seq: Timestamp] {
         guard let lowest = seqs.min(), let highest = seqs.max() else { return [:] }
         // Neighbours are read as a range. Between messages far apart there can be any number of deletions.
-        let isStretch = highest - lowest < Seq(seqs.count * 4)
+        let areNeighbours = highest - lowest < Seq(seqs.count * 4)
         var deletions: [Seq: Timestamp] = [:]
-        for part in isStretch ? [[]] : seqs.chunked(by: 512) {
-            let among: SQL = isStretch ? "seq >= \(lowest) AND seq <= \(highest)" : "seq IN (\(list: part))"
+        for part in areNeighbours ? [[]] : seqs.chunked(by: 512) {
+            let among: SQL = areNeighbours ? "seq >= \(lowest) AND seq <= \(highest)" : "seq IN (\(list: part))"
             let sql: SQL = """
                 SELECT seq, deleted_at FROM own_deletions WHERE user_id = \(user) AND channel_id = \(channel) AND \(among)
                 """

@@ -72,7 +72,7 @@ extension Transaction {
             try perform(
                 """
                 INSERT INTO purged_counts (channel_id, sender_id, stretch, count)
-                VALUES (\(message.channelId), \(sender), CAST(\(message.seq) AS BIGINT) / \(Unread.stretchLength), 1)
+                VALUES (\(message.channelId), \(sender), CAST(\(message.seq) AS BIGINT) / \(Unread.purgeBlockLength), 1)
                 ON CONFLICT (channel_id, sender_id, stretch) DO UPDATE SET count = purged_counts.count + 1
                 """)
         }
@@ -140,14 +140,14 @@ extension PurgedMessage {
 
 extension PurgedMessage: StoredRow {
     /// A fresh client has neither the message nor an old membership, and gets none of these.
-    package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<PurgedMessage> {
-        guard stretch.hasPurges else { return ChangedRows() }
+    package static func changed(for request: ChannelChangesRequest) throws -> ChangedRows<PurgedMessage> {
+        guard request.hasPurges else { return ChangedRows() }
         let sql: SQL = """
-            SELECT \(columns) FROM purged_messages WHERE channel_id = \(stretch.channel) AND change_seq > \(stretch.after)
-            ORDER BY change_seq LIMIT \(stretch.limit + 1)
+            SELECT \(columns) FROM purged_messages WHERE channel_id = \(request.channel) AND change_seq > \(request.after)
+            ORDER BY change_seq LIMIT \(request.limit + 1)
             """
-        let found = try stretch.transaction.rows(sql) { try PurgedMessage(reading: &$0) }.map { (stamp: $0.changeSeq, row: $0) }
-        return ChangedRows(found, upTo: found.count > stretch.limit ? found[stretch.limit - 1].stamp : nil)
+        let found = try request.transaction.rows(sql) { try PurgedMessage(reading: &$0) }.map { (stamp: $0.changeSeq, row: $0) }
+        return ChangedRows(found, upTo: found.count > request.limit ? found[request.limit - 1].stamp : nil)
     }
 
     // The place stays.

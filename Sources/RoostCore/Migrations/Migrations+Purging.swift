@@ -18,9 +18,9 @@ extension Migrations {
         ]
     }
 
-    /// - `purged_counts` counts the counting messages of each stretch of 1,024 seqs that were deleted for good: per sender, and
+    /// - `purged_counts` counts the counting messages of each block of 1,024 seqs (`stretch`) that were deleted for good: per sender, and
     ///   in total with an empty `sender_id`. So for a member who has read nothing of a long channel, the deleted ones are
-    ///   counted by stretches.
+    ///   counted by blocks.
     @Sendable static func purgedCounts(_ dialect: Dialect) -> [SQL] {
         [
             """

@@ -27,12 +27,12 @@ extension ListReaders: Handled, PagedQuery {
         let reportsDelivery = access.policy.deliveryEvents
         // Passes at most as many rows as the channel has members.
         var page = try walk.page(through: [
-            { stretch in
+            { page in
                 let sql: SQL = """
                     SELECT m.joined_seq, m.user_id, \(readSeq), m.last_read_at, m.delivered_seq, m.delivered_at, u.shares_delivery FROM members m
                     JOIN users u ON u.user_id = m.user_id AND u.shares_reading = 1
-                    WHERE m.channel_id = \(id) AND m.state = 'member' AND \(isShown)\(further)\(stretch.condition(on: columns))
-                    ORDER BY \(stretch.order(by: columns)) LIMIT \(stretch.count)
+                    WHERE m.channel_id = \(id) AND m.state = 'member' AND \(isShown)\(further)\(page.condition(on: columns))
+                    ORDER BY \(page.order(by: columns)) LIMIT \(page.count)
                     """
                 return try transaction.rows(sql) { row in
                     let joinedSeq = row.int64()

@@ -43,8 +43,8 @@ extension Unread {
         return "(\(purged(after: seq, in: channel)) - \(purged(after: seq, in: channel, by: "\(members).user_id")))"
     }
 
-    /// Returns the number of counting messages deleted for good after a place: those of its stretch one by one, and those of
-    /// later stretches by their counts.
+    /// Returns the number of counting messages deleted for good after a place: those of its block one by one, and those of
+    /// later blocks by their counts.
     ///
     /// - Parameter sender: The sender whose messages count; nil for all.
     static func purged(after seq: SQL, in channel: SQL, by sender: SQL? = nil) -> SQL {
@@ -52,13 +52,13 @@ extension Unread {
         let everybody: SQL = "''"
         return """
             ((SELECT COUNT(*) FROM purged_messages p
-              WHERE p.channel_id = \(channel) AND p.seq > \(seq) AND p.seq < (\(seq) / \(stretchLength) + 1) * \(stretchLength)
+              WHERE p.channel_id = \(channel) AND p.seq > \(seq) AND p.seq < (\(seq) / \(purgeBlockLength) + 1) * \(purgeBlockLength)
                     AND p.counts = 1 \(isSenders))
              + (SELECT COALESCE(SUM(n.count), 0) FROM purged_counts n
-                WHERE n.channel_id = \(channel) AND n.sender_id = \(sender ?? everybody) AND n.stretch > \(seq) / \(stretchLength)))
+                WHERE n.channel_id = \(channel) AND n.sender_id = \(sender ?? everybody) AND n.stretch > \(seq) / \(purgeBlockLength)))
             """
     }
 
-    /// The number of seqs per stretch, whose messages deleted for good are counted together.
-    static let stretchLength: SQL = "1024"
+    /// The number of seqs per block, whose messages deleted for good are counted together in a row of `purged_counts`.
+    static let purgeBlockLength: SQL = "1024"
 }

@@ -33,11 +33,11 @@ extension Context {
         }
         guard after < access.counters.seq else { return Changes(stream: stream, rows: Rows(), seq: after, hasMore: false) }
 
-        let stretch = ChannelStretch(
+        let request = ChannelChangesRequest(
             transaction: transaction, channel: channel, after: after, head: access.counters.seq, floor: floor, limit: limit,
             sizeBytesMax: Limits.pageContentBytes, hasPurges: access.purgedSeq > 0, kinds: access.rowKinds)
         // The server's own view has all kinds: the delivery of an event decides which receivers get which of them.
-        let changed = try changedRows(in: stretch, for: caller.isServer ? nil : access)
+        let changed = try changedRows(for: request, visibleTo: caller.isServer ? nil : access)
         let upTo = min(changed.upTo ?? .max, access.counters.seq)
         let attributesChanged = access.changeSeq > after
         var rows = try shown(changed.rows(upTo: upTo), in: access)

@@ -17,7 +17,7 @@ package protocol StoredRow: StreamRow {
     static var headBit: Int64? { get }
 
     /// Returns the rows of a channel's stream that changed after a position. Empty by default.
-    static func changed(in stretch: ChannelStretch) throws -> ChangedRows<Self>
+    static func changed(for request: ChannelChangesRequest) throws -> ChangedRows<Self>
 
     /// Returns the rows of a user's own stream that changed after a position. Empty by default.
     static func changed(for user: UserID, after seq: Seq, limit: Int, in transaction: any Transaction) throws -> ChangedRows<Self>
@@ -46,7 +46,7 @@ package protocol StoredRow: StreamRow {
 extension StoredRow {
     package static var permission: Permission? { nil }
     package static var headBit: Int64? { nil }
-    package static func changed(in stretch: ChannelStretch) throws -> ChangedRows<Self> { ChangedRows() }
+    package static func changed(for request: ChannelChangesRequest) throws -> ChangedRows<Self> { ChangedRows() }
     package static func changed(
         for user: UserID, after seq: Seq, limit: Int, in transaction: any Transaction
     ) throws -> ChangedRows<Self> { ChangedRows() }
@@ -59,7 +59,7 @@ extension StoredRow {
 }
 
 /// The requested part of a channel's stream.
-package struct ChannelStretch {
+package struct ChannelChangesRequest {
     package let transaction: any Transaction
     package let channel: ChannelID
     /// The position after which rows changed.
@@ -95,7 +95,7 @@ package struct ChangedRows<Row: StoredRow> {
     fileprivate let stamps: [Seq]
     /// The position at which the list was cut: it has all rows up to there. Nil for a complete one.
     package let upTo: Seq?
-    /// Whether nothing else changed in the stretch: each of its positions belongs to one of these rows, and to no row of another kind.
+    /// Whether nothing else changed in the requested part: each of its positions belongs to one of these rows, and to no row of another kind.
     let isEverything: Bool
 
     package init(_ stamped: [(stamp: Seq, row: Row)] = [], upTo: Seq? = nil) {
@@ -168,15 +168,15 @@ extension Context {
     /// Returns the rows of all kinds that changed in a part of a channel's stream.
     ///
     /// - Parameter access: The caller's, to select the kinds that the caller may see; nil for all kinds.
-    func changedRows(in stretch: ChannelStretch, for access: ChannelAccess? = nil) throws -> ChangedRowsByKind {
+    func changedRows(for request: ChannelChangesRequest, visibleTo access: ChannelAccess? = nil) throws -> ChangedRowsByKind {
         var changed = ChangedRowsByKind()
         func add<Row: StoredRow>(_ kind: Row.Type) throws -> Bool {
             if let access, let permission = kind.permission, refusal(of: permission, in: access) != nil { return false }
-            let found = try kind.changed(in: stretch)
+            let found = try kind.changed(for: request)
             changed.add(found)
             return found.isEverything
         }
-        for kind in rowKinds.all where stretch.kinds.mayContain(kind) {
+        for kind in rowKinds.all where request.kinds.mayContain(kind) {
             if try add(kind) { break }
         }
         return changed

@@ -97,12 +97,12 @@ final class SignalScheduler: Sendable {
     ///
     /// - Throws: `rate_limited`.
     func admit(_ user: UserID, _ operation: String, at rate: UserRate) throws(RoostError) {
-        let (now, stretch) = (Self.now, Int64(rate.seconds) * 1000)
+        let (now, periodMilliseconds) = (Self.now, Int64(rate.seconds) * 1000)
         guard state.withLock({ $0.rates.admit(user, operation, at: rate, now: now) }) else {
             throw RoostError(
                 .rateLimited,
                 "A user may do this at most \(rate.count) times \(rate.seconds == 1 ? "a second" : "in \(rate.seconds) seconds").",
-                limit: Int64(rate.count), retryAfterMilliseconds: stretch - now % stretch)
+                limit: Int64(rate.count), retryAfterMilliseconds: periodMilliseconds - now % periodMilliseconds)
         }
     }
 

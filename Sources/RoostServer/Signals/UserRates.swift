@@ -9,7 +9,7 @@ struct UserRates {
     }
     /// The counts within one period.
     private struct Counts {
-        var stretch: Int64
+        var period: Int64
         var counts: [Key: Int] = [:]
     }
     private var counts: [UserRate: Counts] = [:]
@@ -18,8 +18,8 @@ struct UserRates {
     ///
     /// - Returns: Whether the user may do it.
     mutating func admit(_ user: UserID, _ operation: String, at rate: UserRate, now: Int64) -> Bool {
-        let stretch = now / (Int64(rate.seconds) * 1000)
-        if counts[rate]?.stretch != stretch { counts[rate] = Counts(stretch: stretch) }
+        let period = now / (Int64(rate.seconds) * 1000)
+        if counts[rate]?.period != period { counts[rate] = Counts(period: period) }
         let count = counts[rate]?.counts[Key(user: user, operation: operation), default: 0] ?? 0
         guard count < rate.count else { return false }
         counts[rate]?.counts[Key(user: user, operation: operation)] = count + 1

@@ -48,14 +48,14 @@ extension Sticker: StoredRow {
             changeSeq: row.int64())
     }
 
-    static func changed(in stretch: ChannelStretch) throws -> ChangedRows<Sticker> {
+    static func changed(for request: ChannelChangesRequest) throws -> ChangedRows<Sticker> {
         let sql: SQL = """
             SELECT \(columns) FROM stickers
-            WHERE channel_id = \(stretch.channel) AND change_seq > \(stretch.after) AND message_seq > \(stretch.floor)
-            ORDER BY change_seq LIMIT \(stretch.limit + 1)
+            WHERE channel_id = \(request.channel) AND change_seq > \(request.after) AND message_seq > \(request.floor)
+            ORDER BY change_seq LIMIT \(request.limit + 1)
             """
-        let found = try stretch.transaction.rows(sql) { Sticker(reading: &$0) }.map { (stamp: $0.changeSeq, row: $0) }
-        return ChangedRows(found, upTo: found.count > stretch.limit ? found[stretch.limit - 1].stamp : nil)
+        let found = try request.transaction.rows(sql) { Sticker(reading: &$0) }.map { (stamp: $0.changeSeq, row: $0) }
+        return ChangedRows(found, upTo: found.count > request.limit ? found[request.limit - 1].stamp : nil)
     }
 
     static func fresh(

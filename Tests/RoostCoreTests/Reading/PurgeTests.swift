@@ -123,7 +123,7 @@ struct PurgeTests {
     }
 
     @Test("AM-43 AM-44 messages deleted for good are counted right at the ends of the ranges that are counted together")
-    func stretches() throws {
+    func blocks() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
         var messages: [Message] = []

@@ -1,5 +1,5 @@
-/// A stretch of an ordered list: its start, direction and number of rows.
-struct Stretch {
+/// A part of an ordered list that one statement reads: its start, direction and number of rows.
+struct KeysetPage {
     /// Nil for the end from which the list starts.
     var start: [SortKey]?
     var includesStart = false
