@@ -33,7 +33,7 @@ public final class BatchMemory {
     /// The part of a channel that all its members share, and the members looked up so far.
     private final class Known {
         var access: ChannelAccess
-        var members: [UserID: ChannelAccess.OwnMember] = [:]
+        var members: [UserID: ChannelAccess.MemberRow] = [:]
         /// Whether members' messages were deleted for good, by the client ids looked up so far.
         var isPurged: [UserID: [ClientID: Bool]] = [:]
         /// The newest mention of the channel, if this transaction has written it.
@@ -231,27 +231,27 @@ public final class BatchMemory {
 
     /// A member's channel in its current state; nil if it has to be read.
     fileprivate func access(to channel: ChannelID, of user: UserID) -> ChannelAccess? {
-        guard let known = known[channel], let own = known.members[user] else { return nil }
+        guard let known = known[channel], let member = known.members[user] else { return nil }
         var access = known.access
-        access.own = own
-        access.own?.row.channelSeq = access.counters.seq
+        access.member = member
+        access.member?.row.channelSeq = access.counters.seq
         return access
     }
 
     /// Keeps a member's row of a known channel; nil to have it read again.
-    fileprivate func keep(_ own: ChannelAccess.OwnMember?, of user: UserID, in channel: ChannelID) {
-        known[channel]?.members[user] = own
+    fileprivate func keep(_ member: ChannelAccess.MemberRow?, of user: UserID, in channel: ChannelID) {
+        known[channel]?.members[user] = member
     }
 
     /// Keeps a channel that was read. Only for members: for others it also matters whether they are invited.
     func learn(_ access: ChannelAccess, of user: UserID) {
-        guard access.isMember, let own = access.own else { return }
+        guard access.isMember, let member = access.member else { return }
         if known[access.channelId] == nil {
             var common = access
-            common.own = nil
+            common.member = nil
             known[access.channelId] = Known(common)
         }
-        known[access.channelId]?.members[user] = own
+        known[access.channelId]?.members[user] = member
     }
 
     fileprivate func addChange(in access: ChannelAccess) {
@@ -273,10 +273,10 @@ public final class BatchMemory {
         known[channel]?.addMessage(of: sender, count: count, access.counters)
     }
 
-    fileprivate func addMention(of own: ChannelAccess.OwnMember, _ user: UserID, in channel: ChannelID) {
+    fileprivate func addMention(of member: ChannelAccess.MemberRow, _ user: UserID, in channel: ChannelID) {
         added.append(.mention(channel, user, pending[channel]?.mentioned[user]))
-        pending[channel, default: PendingWrites()].mentioned[user] = NewestMention(of: own.row)
-        keep(own, of: user, in: channel)
+        pending[channel, default: PendingWrites()].mentioned[user] = NewestMention(of: member.row)
+        keep(member, of: user, in: channel)
     }
 
     /// Takes the next seq of a user's own stream if its position is known; nil if it has to be read.
@@ -335,14 +335,14 @@ extension Transaction {
     /// - Parameter readMember: Reads the row of one more member of a known channel; nil for non-members.
     func remembered(
         _ channel: ChannelID, of user: UserID, reading read: () throws -> ChannelAccess?,
-        member readMember: (_ hasPurges: Bool) throws -> ChannelAccess.OwnMember?
+        member readMember: (_ hasPurges: Bool) throws -> ChannelAccess.MemberRow?
     ) rethrows -> ChannelAccess? {
         guard let batchMemory else { return try read() }
         if let access = batchMemory.access(to: channel, of: user) { return access }
         if let hasPurges = batchMemory.hasPurges(channel), !batchMemory.hasPendingWrites(user, in: channel),
-            let own = try bypassingBatchMemory({ try readMember(hasPurges) })
+            let member = try bypassingBatchMemory({ try readMember(hasPurges) })
         {
-            batchMemory.keep(own, of: user, in: channel)
+            batchMemory.keep(member, of: user, in: channel)
             return batchMemory.access(to: channel, of: user)
         }
         let access = batchMemory.hasPendingWrites(channel) ? try read() : try bypassingBatchMemory(read)
@@ -362,10 +362,10 @@ extension Transaction {
 
     /// Writes a member's newest mention, and the position in their own stream that carries it: once for all messages of the batch.
     ///
-    /// - Parameter own: The member's whole row, including the mention.
-    func writeMention(_ own: ChannelAccess.OwnMember, of user: UserID, in channel: ChannelID) throws {
+    /// - Parameter member: The member's whole row, including the mention.
+    func writeMention(_ member: ChannelAccess.MemberRow, of user: UserID, in channel: ChannelID) throws {
         guard let batchMemory else { throw ImpossibleState("A transaction that only reads was given a mention.") }
-        batchMemory.addMention(of: own, user, in: channel)
+        batchMemory.addMention(of: member, user, in: channel)
     }
 
     /// Counts a new message in its channel's head and its sender's membership, which are written once for all messages of the batch.

@@ -1,6 +1,6 @@
 public import RoostAPI
 
-/// A channel as one caller sees it: the facts for the permission table, and the counters that a change advances.
+/// A channel as one user sees it, usually the caller: the facts for the permission table, and the counters that a change advances.
 ///
 /// It takes one indexed read, which leaves out the attributes: a message shouldn't fetch 100 kB of metadata. Three things take
 /// another look-up, and only if they exist: a non-member's invitation, and a type or role that the operator defined.
@@ -21,11 +21,11 @@ struct ChannelAccess {
     let purgedSeq: Seq
     /// The kinds of rows in the channel's stream.
     let rowKinds: ChannelRowKinds
-    /// The caller's row, if there is or was one.
-    var own: OwnMember?
-    /// The caller's pending invitation.
+    /// The row of the user for whom the access was read, the caller or another, if there is or was one.
+    var member: MemberRow?
+    /// The user's pending invitation.
     var invitation: Invitation?
-    /// Whether an invitation of the caller was declined or withdrawn. Looked up when an invitation that is over is answered.
+    /// Whether an invitation of the user was declined or withdrawn. Looked up when an invitation that is over is answered.
     var hadInvitation = false
 
     /// A member's row as read. The role's definition can take another look-up: ``Transaction/member(_:)``.
@@ -36,13 +36,13 @@ struct ChannelAccess {
         let changeSeq: Seq
     }
 
-    /// The caller's row among the members, and the values derived from it.
-    struct OwnMember {
+    /// A user's row among the members, and the values derived from it.
+    struct MemberRow {
         /// The stored row, even in a deleted channel, which no longer has members.
         var row: Membership
-        /// The seq of the caller's newest own message in the channel; 0 for none.
+        /// The seq of the user's newest own message in the channel; 0 for none.
         var lastSentSeq: Seq
-        /// The read position that others saw before the caller marked something as unread; 0 if they never did.
+        /// The read position that others saw before the user marked something as unread; 0 if they never did.
         var receiptSeq: Seq
         /// The role's definition.
         var definition: RoleDefinition
@@ -62,34 +62,34 @@ struct ChannelAccess {
 
     var type: ChannelType { policy.type }
     var isMember: Bool { deletedAt == nil && wasMember }
-    /// Whether the caller was a member when the channel was deleted.
-    var wasMember: Bool { own?.row.state == .member }
-    var role: ChannelRole? { wasMember ? own?.row.role : nil }
-    /// The seq up to which messages are hidden from the caller.
-    var historyFloor: Seq { wasMember ? own?.row.historyFloor ?? 0 : 0 }
+    /// Whether the user was a member when the channel was deleted.
+    var wasMember: Bool { member?.row.state == .member }
+    var role: ChannelRole? { wasMember ? member?.row.role : nil }
+    /// The seq up to which messages are hidden from the user.
+    var historyFloor: Seq { wasMember ? member?.row.historyFloor ?? 0 : 0 }
 
-    /// The caller's membership as the caller sees it. A deleted channel has no members.
+    /// The user's membership as that user sees it. A deleted channel has no members.
     var membership: Membership? {
-        guard var row = own?.row else { return nil }
+        guard var row = member?.row else { return nil }
         if deletedAt != nil { row.state = .none }
         row.channelSeq = counters.seq
         return row
     }
 
-    /// Returns the caller's row, for rules that have checked a permission that only members hold.
-    func requireOwn() throws -> OwnMember {
-        guard let own else { throw ImpossibleState("A member of \(channelId) has no row there.") }
-        return own
+    /// Returns the user's row, for rules that have checked a permission that only members hold.
+    func requireMember() throws -> MemberRow {
+        guard let member else { throw ImpossibleState("A member of \(channelId) has no row there.") }
+        return member
     }
 
     /// The facts for the permission table.
     var facts: Permissions.Facts {
         Permissions.Facts(
             policy: policy, isDeleted: deletedAt != nil, isFrozen: isFrozen, silencedUntil: silencedUntil,
-            own: own.map { own in
+            own: member.map { member in
                 Permissions.Facts.Own(
-                    definition: own.definition, isMember: own.row.state == .member, mutedUntil: own.row.mutedUntil,
-                    bannedUntil: own.row.bannedUntil)
+                    definition: member.definition, isMember: member.row.state == .member, mutedUntil: member.row.mutedUntil,
+                    bannedUntil: member.row.bannedUntil)
             }, isInvited: invitation != nil, wasInvited: hadInvitation)
     }
 }
@@ -130,7 +130,7 @@ extension Transaction {
     ///   - marking: Whether to also read the other values that a mark needs: separate statements would cost more than the row does.
     private func readMember(
         _ user: UserID, of channel: ChannelID, hasPurges: Bool, marking: Bool
-    ) throws -> ChannelAccess.OwnMember? {
+    ) throws -> ChannelAccess.MemberRow? {
         let columns = hasPurges ? ChannelAccess.StoredMember.columns : ChannelAccess.StoredMember.unpurgedColumns
         let head: SQL = hasPurges ? "JOIN channel_heads h ON h.channel_id = m.channel_id" : ""
         // With other writers a head is only valid once it is locked.
@@ -144,12 +144,12 @@ extension Transaction {
             return (stored, marking ? ReadBeforeMark(reading: &row) : nil)
         }
         guard let (stored, besides) = found ?? nil, stored.row.state == .member else { return nil }
-        var own = try member(stored)
+        var member = try self.member(stored)
         if let besides {
-            own.sharesReading = besides.sharesReading
+            member.sharesReading = besides.sharesReading
             if isOnlyWriter { batchMemory?.learn(read: besides.head, of: user) }
         }
-        return own
+        return member
     }
 
     private func readAccess(to channel: ChannelID, of user: UserID) throws -> ChannelAccess? {
@@ -157,8 +157,8 @@ extension Transaction {
             let found = try ChannelAccess.Row(reading: &row)
             return (found, try ChannelAccess.StoredMember(of: channel, at: found.counters.seq, readingIfPresent: &row))
         }
-        guard let (row, own) = found else { return nil }
-        return try access(to: channel, row, of: user, own)
+        guard let (row, stored) = found else { return nil }
+        return try access(to: channel, row, of: user, stored)
     }
 
     /// Reads channels as their members see them, for operations that are about to need them. Does nothing if that saves nothing.
@@ -170,18 +170,18 @@ extension Transaction {
         }
         let callers = Array(callers)
         try bypassingBatchMemory {
-            var found: [(channel: ChannelID, user: UserID, row: ChannelAccess.Row, own: ChannelAccess.StoredMember)] = []
+            var found: [(channel: ChannelID, user: UserID, row: ChannelAccess.Row, stored: ChannelAccess.StoredMember)] = []
             try each(callers.map { ChannelAccess.selection(of: $0.channel, for: $0.user) }) { index, row in
                 let (channel, user) = (callers[index].channel, callers[index].user)
                 try leavingDamage {
                     let read = try ChannelAccess.Row(reading: &row)
-                    if let own = try ChannelAccess.StoredMember(of: channel, at: read.counters.seq, readingIfPresent: &row) {
-                        found.append((channel, user, read, own))
+                    if let stored = try ChannelAccess.StoredMember(of: channel, at: read.counters.seq, readingIfPresent: &row) {
+                        found.append((channel, user, read, stored))
                     }
                 }
             }
-            for (channel, user, row, own) in found where own.row.state == .member {
-                try leavingDamage { batchMemory.learn(try access(to: channel, row, of: user, own), of: user) }
+            for (channel, user, row, stored) in found where stored.row.state == .member {
+                try leavingDamage { batchMemory.learn(try access(to: channel, row, of: user, stored), of: user) }
             }
             // Only in channels where messages were deleted for good.
             try readPurged(messages.filter { batchMemory.hasPurges($0.key.channel) ?? false }, into: batchMemory)
@@ -203,23 +203,23 @@ extension Transaction {
                 of: whole, policy: policy, changeSeq: row.int64(), purgedSeq: row.int64(), rowKindBits: row.int64())
             return (whole, found, try ChannelAccess.StoredMember(of: channel, at: found.counters.seq, readingIfPresent: &row))
         }
-        guard let (whole, row, own) = found else { return nil }
-        return (try access(to: channel, row, of: user, own), whole)
+        guard let (whole, row, stored) = found else { return nil }
+        return (try access(to: channel, row, of: user, stored), whole)
     }
 
     /// Adds the parts that take another look-up, which can't run while the row is read.
     private func access(
-        to channel: ChannelID, _ row: ChannelAccess.Row, of user: UserID, _ own: ChannelAccess.StoredMember?
+        to channel: ChannelID, _ row: ChannelAccess.Row, of user: UserID, _ stored: ChannelAccess.StoredMember?
     ) throws -> ChannelAccess {
         var access = ChannelAccess(
-            of: channel, row, policy: try effectivePolicy(of: row.type, row.policy), try own.map { try member($0) })
+            of: channel, row, policy: try effectivePolicy(of: row.type, row.policy), try stored.map { try member($0) })
         if !access.isMember { access.invitation = try invitation(of: user, to: channel, .pending) }
         return access
     }
 
     /// Returns a member with the role's definition. An app's own role is looked up by another statement, which can't run while the row is read.
-    func member(_ stored: ChannelAccess.StoredMember) throws -> ChannelAccess.OwnMember {
-        ChannelAccess.OwnMember(stored, as: try role(stored.row.role))
+    func member(_ stored: ChannelAccess.StoredMember) throws -> ChannelAccess.MemberRow {
+        ChannelAccess.MemberRow(stored, as: try role(stored.row.role))
     }
 
     /// Returns a channel's effective policy: its type's, with the channel's own differences.
@@ -281,11 +281,11 @@ extension ChannelAccess {
         let rowKindBits: Int64
     }
 
-    fileprivate init(of channel: ChannelID, _ row: Row, policy: ChannelPolicy, _ own: OwnMember?) {
+    fileprivate init(of channel: ChannelID, _ row: Row, policy: ChannelPolicy, _ member: MemberRow?) {
         self.init(
             channelId: channel, policy: policy, isDistinct: row.isDistinct, isEphemeral: row.isEphemeral, isFrozen: row.isFrozen,
             silencedUntil: row.silencedUntil, deletedAt: row.deletedAt, changeSeq: row.changeSeq, counters: row.counters,
-            purgedSeq: row.purgedSeq, rowKinds: ChannelRowKinds(bits: row.rowKindBits), own: own)
+            purgedSeq: row.purgedSeq, rowKinds: ChannelRowKinds(bits: row.rowKindBits), member: member)
     }
 }
 
@@ -353,7 +353,7 @@ private struct ReadBeforeMark {
     }
 }
 
-extension ChannelAccess.OwnMember {
+extension ChannelAccess.MemberRow {
     /// A member's row with the definition of its role.
     init(_ stored: ChannelAccess.StoredMember, as definition: RoleDefinition) {
         self.init(

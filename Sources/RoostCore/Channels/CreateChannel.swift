@@ -225,15 +225,15 @@ extension Context {
         try moveStream(of: id, to: access.counters)
         let whole = try channel(id)
         for founder in founders {
-            let own = try writeMember(founder.user, as: try transaction.role(founder.role), of: access)
+            let member = try writeMember(founder.user, as: try transaction.role(founder.role), of: access)
             let accepted = try founder.invitation.map {
-                try accept($0, of: founder.user, in: access, seq: seq, userSeq: own.row.userSeq)
+                try accept($0, of: founder.user, in: access, seq: seq, userSeq: member.row.userSeq)
             }
             var updated = access
-            updated.own = own
+            updated.member = member
             notify(.joined(founder.user, id, at: seq, as: founder.role))
             notify(
-                .channelCreated, user: founder.user, seq: own.row.userSeq,
+                .channelCreated, user: founder.user, seq: member.row.userSeq,
                 Rows(
                     channel: whole, ownCapabilities: [id.rawValue: capabilities(of: founder.user, in: updated)],
                     updated.membership.map { [$0] }, accepted.map { [$0] }))

@@ -8,17 +8,17 @@ extension HideChannel: Handled {
 
     public func handle(in context: inout Context) throws -> Membership {
         var access = try context.require(.channelHide, in: channel)
-        var own = try access.requireOwn()
-        own.row.hiddenState = allowAutoUnhide ?? true ? .hiddenAllowAutoUnhide : .hiddenPreventAutoUnhide
+        var member = try access.requireMember()
+        member.row.hiddenState = allowAutoUnhide ?? true ? .hiddenAllowAutoUnhide : .hiddenPreventAutoUnhide
         // Messages that the caller hadn't seen yet bring it back, like later ones.
         let seenSeq = access.concealable(upTo: upTo)
-        own.row.hiddenOrdinal =
+        member.row.hiddenOrdinal =
             seenSeq < access.counters.seq
             ? try context.transaction.ordinal(upTo: seenSeq, in: access) : access.counters.ordinal
         guard hidePreviousMessages ?? false else {
-            return try context.write(own, of: context.caller.user, in: &access, .channelHidden)
+            return try context.write(member, of: context.caller.user, in: &access, .channelHidden)
         }
-        return try context.conceal(own, upTo: upTo, in: &access, .channelHidden)
+        return try context.conceal(member, upTo: upTo, in: &access, .channelHidden)
     }
 }
 
@@ -31,7 +31,7 @@ extension ResetHistory: Handled {
             throw RoostError(
                 .featureDisabled, "This app hides history from new members; nobody can reset theirs.", field: "channel")
         }
-        return try context.conceal(try access.requireOwn(), upTo: upTo, in: &access, .channelHistoryReset)
+        return try context.conceal(try access.requireMember(), upTo: upTo, in: &access, .channelHistoryReset)
     }
 }
 
@@ -40,23 +40,23 @@ extension Context {
     /// read, or they would stay unread for good, and no longer mention the user. Others are notified if this moves the
     /// caller's receipt (SB-60): they could also ask who has read.
     fileprivate mutating func conceal(
-        _ before: ChannelAccess.OwnMember, upTo seq: Seq?, in access: inout ChannelAccess, _ kind: Event.Kind
+        _ before: ChannelAccess.MemberRow, upTo seq: Seq?, in access: inout ChannelAccess, _ kind: Event.Kind
     ) throws -> Membership {
-        var own = before
+        var member = before
         let target = access.concealable(upTo: seq)
-        own.row.historyFloor = max(own.row.historyFloor, target)
+        member.row.historyFloor = max(member.row.historyFloor, target)
         var storedCount: Int?
         var isNews = false
-        if target > own.row.readSeq {
+        if target > member.row.readSeq {
             let counts = try transaction.readCounts(upTo: target, of: caller.user, in: access)
-            (own.row.readSeq, own.row.readCount) = (target, counts.now)
+            (member.row.readSeq, member.row.readCount) = (target, counts.now)
             storedCount = counts.stored
             // Messages that were read, and have been marked as unread since, are nothing new to others.
-            isNews = target > own.receiptSeq
-            if isNews { own.row.lastReadAt = now }
+            isNews = target > member.receiptSeq
+            if isNews { member.row.lastReadAt = now }
         }
-        try renewMention(of: &own.row)
-        let membership = try write(own, readCount: storedCount, of: caller.user, in: &access, kind)
+        try renewMention(of: &member.row)
+        let membership = try write(member, readCount: storedCount, of: caller.user, in: &access, kind)
         if isNews { try reportReading(upTo: target, in: access) }
         return membership
     }
@@ -72,10 +72,12 @@ extension UnhideChannel: Handled {
 
     public func handle(in context: inout Context) throws -> Membership {
         var access = try context.require(.channelHide, in: channel)
-        var own = try access.requireOwn()
+        var member = try access.requireMember()
         // A channel that a message has brought back isn't hidden, whatever the row says. Like the message, this changes nothing in it.
-        if own.row.visibility(in: access.counters) != .unhidden { (own.row.hiddenState, own.row.hiddenOrdinal) = (.unhidden, 0) }
-        return try context.write(own, of: context.caller.user, in: &access, .channelUnhidden)
+        if member.row.visibility(in: access.counters) != .unhidden {
+            (member.row.hiddenState, member.row.hiddenOrdinal) = (.unhidden, 0)
+        }
+        return try context.write(member, of: context.caller.user, in: &access, .channelUnhidden)
     }
 }
 
@@ -84,19 +86,20 @@ extension Context {
     ///
     /// - Parameter readCount: The stored count for a read position that has moved; nil to keep the row's.
     mutating func write(
-        _ own: ChannelAccess.OwnMember, readCount: Int? = nil, of user: UserID, in access: inout ChannelAccess, _ kind: Event.Kind
+        _ member: ChannelAccess.MemberRow, readCount: Int? = nil, of user: UserID, in access: inout ChannelAccess,
+        _ kind: Event.Kind
     ) throws -> Membership {
         let channel = access.channelId
         let before = access.membership
         let floor = access.historyFloor
-        access.own = own
+        access.member = member
         guard var membership = access.membership else { throw ImpossibleState("A member of \(channel) has no membership there.") }
         guard membership != before else { return membership }
 
         membership.userSeq = try advanceStream(of: user)
         try transaction.writeHiding(
-            own.row, readCount: readCount ?? own.row.readCount, of: user, in: channel, userSeq: membership.userSeq)
-        if own.row.historyFloor > floor { notify(.floor(user, channel, own.row.historyFloor)) }
+            member.row, readCount: readCount ?? member.row.readCount, of: user, in: channel, userSeq: membership.userSeq)
+        if member.row.historyFloor > floor { notify(.floor(user, channel, member.row.historyFloor)) }
         notify(kind, user: user, seq: membership.userSeq, Rows([membership]))
         return membership
     }

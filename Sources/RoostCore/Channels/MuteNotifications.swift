@@ -8,12 +8,14 @@ extension MuteNotifications: Handled {
 
     public func handle(in context: inout Context) throws -> Membership {
         var access = try context.require(.channelHide, in: channel)
-        var own = try access.requireOwn()
+        var member = try access.requireMember()
         let end = context.now.after(seconds: seconds)
         // A channel that a message has brought back stays visible.
-        if own.row.visibility(in: access.counters) == .unhidden { (own.row.hiddenState, own.row.hiddenOrdinal) = (.unhidden, 0) }
-        own.row.notificationsMutedUntil = end
-        let membership = try context.write(own, of: context.caller.user, in: &access, .channelNotificationsMuted)
+        if member.row.visibility(in: access.counters) == .unhidden {
+            (member.row.hiddenState, member.row.hiddenOrdinal) = (.unhidden, 0)
+        }
+        member.row.notificationsMutedUntil = end
+        let membership = try context.write(member, of: context.caller.user, in: &access, .channelNotificationsMuted)
         if end < .forever { try context.unmute(MutedMember(access.channelId, context.caller.user), at: end) }
         return membership
     }
@@ -24,9 +26,9 @@ extension UnmuteNotifications: Handled {
 
     public func handle(in context: inout Context) throws -> Membership {
         var access = try context.require(.channelHide, in: channel)
-        var own = try access.requireOwn()
-        own.row.notificationsMutedUntil = nil
-        return try context.write(own, of: context.caller.user, in: &access, .channelNotificationsUnmuted)
+        var member = try access.requireMember()
+        member.row.notificationsMutedUntil = nil
+        return try context.write(member, of: context.caller.user, in: &access, .channelNotificationsUnmuted)
     }
 }
 
@@ -64,17 +66,17 @@ extension Context {
             .unmuteNotifications, key: Fingerprint.of(subject), payload: try StoredJSON.encode(member) ?? "", at: end)
     }
 
-    fileprivate mutating func unmute(_ member: MutedMember) throws {
+    fileprivate mutating func unmute(_ muted: MutedMember) throws {
         // A member who has left, and perhaps rejoined, has no mute to end.
-        guard var access = try transaction.access(to: member.channelId, of: member.userId), access.isMember,
-            var own = access.own, let end = own.row.notificationsMutedUntil
+        guard var access = try transaction.access(to: muted.channelId, of: muted.userId), access.isMember,
+            var member = access.member, let end = member.row.notificationsMutedUntil
         else { return }
         // The clock may have gone back, or the member may have muted it indefinitely in the meantime.
         guard end <= now else {
-            if end < .forever { try unmute(member, at: end) }
+            if end < .forever { try unmute(muted, at: end) }
             return
         }
-        own.row.notificationsMutedUntil = nil
-        _ = try write(own, of: member.userId, in: &access, .channelNotificationsUnmuted)
+        member.row.notificationsMutedUntil = nil
+        _ = try write(member, of: muted.userId, in: &access, .channelNotificationsUnmuted)
     }
 }

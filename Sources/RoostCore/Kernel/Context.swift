@@ -189,7 +189,7 @@ public struct Context {
 
     mutating func noteMade(_ channel: ChannelID) { madeChannels.insert(channel) }
 
-    mutating func recordCallerSeq(of access: ChannelAccess) { callerSeq = max(callerSeq, access.own?.row.userSeq ?? 0) }
+    mutating func recordCallerSeq(of access: ChannelAccess) { callerSeq = max(callerSeq, access.member?.row.userSeq ?? 0) }
 
     package mutating func notify(_ notice: Notice) { notices.append(notice) }
 

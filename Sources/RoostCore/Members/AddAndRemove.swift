@@ -39,17 +39,17 @@ extension RemoveMembers: Handled {
         var results: [MemberResult] = []
         var leavers: [AffectedMember] = []
         for user in users {
-            guard let own = try context.transaction.member(user, of: access) else {
+            guard let member = try context.transaction.member(user, of: access) else {
                 results.append(MemberResult(userId: user, outcome: .notMember))
                 continue
             }
             // Removing oneself is leaving, which requires no rank.
             if user == context.caller.user {
                 results.append(.refused(user, .invalidArgument("users", "can't contain yourself: leave the channel instead")))
-            } else if let refusal = context.refusal(of: .memberRemove, in: access, towards: own.definition.rank) {
+            } else if let refusal = context.refusal(of: .memberRemove, in: access, towards: member.definition.rank) {
                 results.append(.refused(user, refusal))
             } else {
-                leavers.append(AffectedMember(user: user, own: own))
+                leavers.append(AffectedMember(user: user, before: member))
                 results.append(MemberResult(userId: user, outcome: .removed))
             }
         }
@@ -64,7 +64,7 @@ extension Context {
         if candidate.isBanned(at: now) {
             return RoostError(
                 .banned, "The user is banned from the channel.", rule: "member.add: not while banned",
-                until: candidate.own?.row.bannedUntil)
+                until: candidate.member?.row.bannedUntil)
         }
         if room <= 0 { return .memberLimit(access.policy.maxMembers) }
         guard try transaction.hasRoomForChannel(candidate.user, max: options.channelsPerUser) else {

@@ -32,12 +32,12 @@ struct Candidate {
     /// Whether invitations make them a member at once (SB-18).
     let acceptsAutomatically: Bool
     /// The row of a current or former membership.
-    var own: ChannelAccess.OwnMember?
+    var member: ChannelAccess.MemberRow?
     /// The pending invitation, and the role that it gives.
     var invitation: (row: Invitation, role: ChannelRole)?
 
-    var isMember: Bool { own?.row.state == .member }
-    func isBanned(at now: Timestamp) -> Bool { own?.row.bannedUntil.map { $0 > now } ?? false }
+    var isMember: Bool { member?.row.state == .member }
+    func isBanned(at now: Timestamp) -> Bool { member?.row.bannedUntil.map { $0 > now } ?? false }
 
     /// The user as a newcomer who is added without their consent, which accepts a pending invitation.
     var newcomer: Newcomer {
@@ -61,7 +61,7 @@ extension Transaction {
         }
         guard let (acceptsAutomatically, stored) = found else { return nil }
         var candidate = Candidate(
-            user: user, acceptsAutomatically: acceptsAutomatically, own: try stored.map { try member($0) })
+            user: user, acceptsAutomatically: acceptsAutomatically, member: try stored.map { try member($0) })
         guard !candidate.isMember else { return candidate }
         if let invitation = try invitation(of: user, to: access.channelId, .pending) {
             candidate.invitation = (invitation, try role(of: invitation))
@@ -70,7 +70,7 @@ extension Transaction {
     }
 
     /// Returns the row of a member of a channel; nil for non-members.
-    func member(_ user: UserID, of access: ChannelAccess) throws -> ChannelAccess.OwnMember? {
+    func member(_ user: UserID, of access: ChannelAccess) throws -> ChannelAccess.MemberRow? {
         let sql: SQL = """
             SELECT \(ChannelAccess.StoredMember.columns) FROM members m
             JOIN channel_heads h ON h.channel_id = m.channel_id
@@ -113,17 +113,17 @@ extension Context {
         let endsDistinctness = isNew ? try endDistinctness(of: &access, seq: seq) : false
 
         var members: [Member] = []
-        var entered: [(newcomer: Newcomer, own: ChannelAccess.OwnMember, ended: Invitation?)] = []
+        var entered: [(newcomer: Newcomer, member: ChannelAccess.MemberRow, ended: Invitation?)] = []
         for newcomer in newcomers {
             let hidesHistory = newcomer.hidesHistory || !options.showsHistoryToNewMembers
-            let own = try writeMember(
+            let member = try writeMember(
                 newcomer.user, as: try transaction.role(newcomer.role), of: access, historyFloor: hidesHistory ? floor : 0)
-            members.append(Member(newcomer.user, own.row, changeSeq: seq))
+            members.append(Member(newcomer.user, member.row, changeSeq: seq))
             let ended = try newcomer.invitation.map {
-                try accept($0, of: newcomer.user, in: access, seq: seq, userSeq: own.row.userSeq)
+                try accept($0, of: newcomer.user, in: access, seq: seq, userSeq: member.row.userSeq)
             }
-            entered.append((newcomer, own, ended))
-            if newcomer.user == caller.user { (access.own, access.invitation) = (own, nil) }
+            entered.append((newcomer, member, ended))
+            if newcomer.user == caller.user { (access.member, access.invitation) = (member, nil) }
         }
         try moveStream(of: channel, to: access.counters)
 
@@ -136,24 +136,25 @@ extension Context {
         // Ordinary newcomers with the same role have the same capabilities.
         var byRole: [ChannelRole: [Permission]] = [:]
         var firstRows: [Seq: Rows] = [:]
-        for (newcomer, own, ended) in entered {
-            notify(.joined(newcomer.user, channel, at: seq, as: own.row.role))
-            if own.row.historyFloor > 0 { notify(.floor(newcomer.user, channel, own.row.historyFloor)) }
+        for (newcomer, member, ended) in entered {
+            notify(.joined(newcomer.user, channel, at: seq, as: member.row.role))
+            if member.row.historyFloor > 0 { notify(.floor(newcomer.user, channel, member.row.historyFloor)) }
             var updated = access
-            updated.own = own
+            updated.member = member
             updated.invitation = nil
-            let isOrdinary = newcomer.user != caller.user && own.row.mutedUntil == nil && own.row.bannedUntil == nil
-            let known = isOrdinary ? byRole[own.row.role] : nil
+            let isOrdinary = newcomer.user != caller.user && member.row.mutedUntil == nil && member.row.bannedUntil == nil
+            let known = isOrdinary ? byRole[member.row.role] : nil
             let capabilities = known ?? capabilities(of: newcomer.user, in: updated)
-            if isOrdinary { byRole[own.row.role] = capabilities }
-            let shared = access.isSameForAllViewers && capabilities.contains(.historyRead) ? firstRows[own.row.historyFloor] : nil
+            if isOrdinary { byRole[member.row.role] = capabilities }
+            let shared =
+                access.isSameForAllViewers && capabilities.contains(.historyRead) ? firstRows[member.row.historyFloor] : nil
             var rows = try shared ?? arrivingRows(in: updated, for: newcomer.user, capabilities)
-            if capabilities.contains(.historyRead) { firstRows[own.row.historyFloor] = rows }
+            if capabilities.contains(.historyRead) { firstRows[member.row.historyFloor] = rows }
             rows.channel = whole
             rows.ownCapabilities = [channel.rawValue: capabilities]
             rows.memberships = updated.membership.map { [$0] }
             rows.invitations = ended.map { [$0] }
-            notify(.memberJoined, user: newcomer.user, seq: own.row.userSeq, rows)
+            notify(.memberJoined, user: newcomer.user, seq: member.row.userSeq, rows)
             if let ended { try notifyInviter(of: ended, .invitationAccepted) }
         }
         try announce(SystemEvent(.memberJoined, newcomers.map(\.user)), in: &access)

@@ -3,15 +3,15 @@ import RoostAPI
 /// A member that an operation changes or removes, with the earlier row.
 struct AffectedMember {
     var user: UserID
-    var own: ChannelAccess.OwnMember
+    var before: ChannelAccess.MemberRow
 }
 
 extension Context {
     /// Ends the caller's membership.
     mutating func leave(_ access: ChannelAccess) throws {
-        guard access.isMember, let own = access.own else { return }
+        guard access.isMember, let member = access.member else { return }
         var access = access
-        try endMemberships(of: [AffectedMember(user: caller.user, own: own)], in: &access, .memberLeft)
+        try endMemberships(of: [AffectedMember(user: caller.user, before: member)], in: &access, .memberLeft)
     }
 
     /// Ends memberships in one change of the channel.
@@ -29,7 +29,7 @@ extension Context {
         var memberships: [(user: UserID, membership: Membership?)] = []
         for leaver in leavers {
             // Leaving resets the role: rejoining makes an ordinary member.
-            var after = leaver.own
+            var after = leaver.before
             after.row.role = .member
             after.row.state = .none
             after.row.userSeq = try advanceStream(of: leaver.user)
@@ -42,9 +42,9 @@ extension Context {
                 """)
             members.append(Member(leaver.user, after.row, changeSeq: seq))
             var updated = access
-            updated.own = after
+            updated.member = after
             memberships.append((leaver.user, updated.membership))
-            if leaver.user == caller.user { access.own = after }
+            if leaver.user == caller.user { access.member = after }
         }
         try moveStream(of: channel, to: access.counters)
         let drafts = try removeDrafts(

@@ -193,7 +193,7 @@ extension Context {
     /// - Returns: The new row. It takes a seq in the user's own stream.
     func writeMember(
         _ user: UserID, as definition: RoleDefinition, of access: ChannelAccess, historyFloor: Seq = 0
-    ) throws -> ChannelAccess.OwnMember {
+    ) throws -> ChannelAccess.MemberRow {
         let (channel, counters) = (access.channelId, access.counters)
         let userSeq = try advanceStream(of: user)
         let start = MembershipStart(
@@ -223,7 +223,7 @@ extension Context {
             try ChannelAccess.StoredMember(of: channel, at: counters.seq, readingIfPresent: &row)
         }
         guard let stored = written ?? nil else { throw ImpossibleState("A new member of \(channel) has no row there.") }
-        return ChannelAccess.OwnMember(stored, as: definition)
+        return ChannelAccess.MemberRow(stored, as: definition)
     }
 }
 

@@ -14,21 +14,21 @@ extension SetMemberRole: Handled {
         var results: [MemberResult] = []
         var changed: [AffectedMember] = []
         for user in users {
-            guard let own = try context.transaction.member(user, of: access) else {
+            guard let member = try context.transaction.member(user, of: access) else {
                 results.append(MemberResult(userId: user, outcome: .notMember))
                 continue
             }
-            if own.row.role == role {
+            if member.row.role == role {
                 results.append(MemberResult(userId: user, outcome: .unchanged))
                 continue
             }
-            let rank = own.definition.rank
+            let rank = member.definition.rank
             // Giving up one's own role requires no rank: it only lowers it.
             let isOwn = user == context.caller.user && definition.rank < rank
             if !isOwn, let refusal = context.refusal(of: .memberSetRole, in: access, towards: rank) {
                 results.append(.refused(user, refusal))
             } else {
-                changed.append(AffectedMember(user: user, own: own))
+                changed.append(AffectedMember(user: user, before: member))
                 results.append(MemberResult(userId: user, outcome: .changed))
             }
         }
@@ -47,7 +47,7 @@ extension Transaction {
             SELECT user_id FROM members WHERE channel_id = \(access.channelId) AND role = \(role) AND role <> 'member' ORDER BY user_id
             """
         let users: [UserID] = try rows(sql) { $0.identifier() }
-        return try users.compactMap { user in try member(user, of: access).map { AffectedMember(user: user, own: $0) } }
+        return try users.compactMap { user in try member(user, of: access).map { AffectedMember(user: user, before: $0) } }
     }
 }
 
@@ -62,7 +62,7 @@ extension Context {
         var members: [Member] = []
         var changed: [(user: UserID, updated: ChannelAccess)] = []
         for (member, definition) in changes {
-            var after = member.own
+            var after = member.before
             after.row.role = definition.role
             after.row.userSeq = try advanceStream(of: member.user)
             after.definition = definition
@@ -73,7 +73,7 @@ extension Context {
                 """)
             members.append(Member(member.user, after.row, changeSeq: seq))
             var updated = access
-            updated.own = after
+            updated.member = after
             changed.append((member.user, updated))
         }
         try moveStream(of: channel, to: access.counters)

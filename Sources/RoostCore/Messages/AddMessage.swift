@@ -58,13 +58,13 @@ extension Context {
 
     /// Notifies a sender who may not read, and so gets no event with the message, that it isn't unread.
     private mutating func reportOwnMessage(_ message: Message, in access: ChannelAccess) throws {
-        guard message.kind != .system, access.isMember, readingFloor(in: access) == .max, var own = access.own else { return }
-        own.addMessage(at: message.seq, count: Unread.counts(message) ? 1 : 0)
-        own.row.userSeq = try advanceStream(of: caller.user)
-        try transaction.stampMember(caller.user, in: access.channelId, own.row.userSeq)
+        guard message.kind != .system, access.isMember, readingFloor(in: access) == .max, var member = access.member else { return }
+        member.addMessage(at: message.seq, count: Unread.counts(message) ? 1 : 0)
+        member.row.userSeq = try advanceStream(of: caller.user)
+        try transaction.stampMember(caller.user, in: access.channelId, member.row.userSeq)
         var updated = access
-        updated.own = own
-        notify(.readingMarked, user: caller.user, seq: own.row.userSeq, Rows(updated.membership.map { [$0] }))
+        updated.member = member
+        notify(.readingMarked, user: caller.user, seq: member.row.userSeq, Rows(updated.membership.map { [$0] }))
     }
 
     /// Returns the answer for a message stored by an earlier call: its current state if the caller may read it, and otherwise the message as sent.

@@ -63,7 +63,7 @@ extension Context {
     /// Returns the caller's draft in a channel. If there never was one it has no text, and counts as unchanged since the caller joined.
     fileprivate func ownDraft(in access: ChannelAccess) throws -> ChannelDraft {
         if let draft = try transaction.draft(of: caller.user, in: access.channelId) { return draft }
-        return ChannelDraft(channelId: access.channelId, text: "", updatedAt: try access.requireOwn().row.joinedAt, userSeq: 0)
+        return ChannelDraft(channelId: access.channelId, text: "", updatedAt: try access.requireMember().row.joinedAt, userSeq: 0)
     }
 
     /// Writes a draft of the caller at the next position of their stream, and notifies their devices.

@@ -49,12 +49,12 @@ extension Context {
     }
 
     private func canBeMentioned(_ user: UserID, in channel: ChannelID, at seq: Seq?) throws -> Bool {
-        guard let theirs = try transaction.access(to: channel, of: user), theirs.isMember, let own = theirs.own else {
+        guard let theirs = try transaction.access(to: channel, of: user), theirs.isMember, let member = theirs.member else {
             return false
         }
         // Other users mustn't learn what members have hidden from themselves: such a message still mentions them, without notifying them.
-        if let seq, seq <= own.row.historyFloor, seq <= own.row.joinedSeq {
-            let joinedFloor = try transaction.joinedFloor(of: user, in: channel) ?? own.row.historyFloor
+        if let seq, seq <= member.row.historyFloor, seq <= member.row.joinedSeq {
+            let joinedFloor = try transaction.joinedFloor(of: user, in: channel) ?? member.row.historyFloor
             if seq <= joinedFloor { return false }
         }
         return Permissions.refusal(of: .historyRead, for: .user, in: theirs.facts, now: now) == nil
@@ -75,8 +75,8 @@ extension Context {
         let notifiedMax = try notifiedMax(of: users, newIn: message)
         var notifiedCount = 0
         for user in users where user != message.sender {
-            guard var theirs = try transaction.access(to: message.channelId, of: user), theirs.isMember, var own = theirs.own,
-                message.seq > own.row.historyFloor, try !isDeleted(message.seq, for: user, in: theirs)
+            guard var theirs = try transaction.access(to: message.channelId, of: user), theirs.isMember, var member = theirs.member,
+                message.seq > member.row.historyFloor, try !isDeleted(message.seq, for: user, in: theirs)
             else { continue }
             try transaction.bypassingBatchMemory {
                 try transaction.perform(
@@ -85,9 +85,9 @@ extension Context {
                     VALUES (\(user), \(message.messageId), \(message.channelId), \(message.seq), \(seq))
                     """)
             }
-            own.row.mentionSeq = seq
-            own.row.mentionMessage = message.messageId
-            theirs.own = own
+            member.row.mentionSeq = seq
+            member.row.mentionMessage = message.messageId
+            theirs.member = member
             let isNotified = notifiedCount < notifiedMax
             if isNotified { notifiedCount += 1 }
             try reportMention(isNotified ? .mentionReceived : .readingMarked, user, &theirs, by: caller.actor)
@@ -100,11 +100,11 @@ extension Context {
     mutating func endMentions(of users: [UserID], in message: Message, by actor: UserID?) throws {
         for user in users where user != message.sender {
             try transaction.deleteMention(of: user, in: message)
-            guard var theirs = try transaction.access(to: message.channelId, of: user), theirs.isMember, var own = theirs.own,
-                own.row.mentionMessage == message.messageId
+            guard var theirs = try transaction.access(to: message.channelId, of: user), theirs.isMember, var member = theirs.member,
+                member.row.mentionMessage == message.messageId
             else { continue }
-            try own.row.setMention(transaction.newestMention(of: user, in: message.channelId, above: own.row.historyFloor))
-            theirs.own = own
+            try member.row.setMention(transaction.newestMention(of: user, in: message.channelId, above: member.row.historyFloor))
+            theirs.member = member
             try reportMention(.readingMarked, user, &theirs, by: actor)
         }
     }
@@ -117,11 +117,13 @@ extension Context {
         for message in messages where message.mentionees?.mentionedUsers.contains(user) ?? false {
             try transaction.deleteMention(of: user, in: message)
         }
-        guard var own = access.own, messages.contains(where: { $0.messageId == own.row.mentionMessage }) else { return nil }
-        try own.row.setMention(transaction.newestMention(of: user, in: access.channelId, above: own.row.historyFloor))
-        own.row.userSeq = userSeq
-        access.own = own
-        try transaction.writeMention(own, of: user, in: access.channelId)
+        guard var member = access.member, messages.contains(where: { $0.messageId == member.row.mentionMessage }) else {
+            return nil
+        }
+        try member.row.setMention(transaction.newestMention(of: user, in: access.channelId, above: member.row.historyFloor))
+        member.row.userSeq = userSeq
+        access.member = member
+        try transaction.writeMention(member, of: user, in: access.channelId)
         return access.membership
     }
 
@@ -135,12 +137,12 @@ extension Context {
     private mutating func reportMention(
         _ kind: Event.Kind, _ user: UserID, _ theirs: inout ChannelAccess, by actor: UserID?
     ) throws {
-        guard var own = theirs.own else { return }
-        own.row.userSeq = try advanceStream(of: user)
-        theirs.own = own
-        try transaction.writeMention(own, of: user, in: theirs.channelId)
+        guard var member = theirs.member else { return }
+        member.row.userSeq = try advanceStream(of: user)
+        theirs.member = member
+        try transaction.writeMention(member, of: user, in: theirs.channelId)
         let mayRead = Permissions.refusal(of: .historyRead, for: .user, in: theirs.facts, now: now) == nil
-        notify(kind, user: user, seq: own.row.userSeq, actor: mayRead ? actor : nil, Rows(theirs.membership.map { [$0] }))
+        notify(kind, user: user, seq: member.row.userSeq, actor: mayRead ? actor : nil, Rows(theirs.membership.map { [$0] }))
     }
 
     /// Records that a message mentions its channel, or no longer does.
@@ -193,13 +195,13 @@ extension Context {
 
     /// Returns whether an unread message mentions the caller (``Unread/hasMention(in:_:as:)``). Messages that they may not read don't count.
     func hasMention(in access: ChannelAccess) throws -> Bool {
-        guard let own = access.own, refusal(of: .historyRead, in: access) == nil else { return false }
+        guard let member = access.member, refusal(of: .historyRead, in: access) == nil else { return false }
         let mentions =
             access.rowKinds.mayContain(ChannelMention.self)
             ? try transaction.newestChannelMention(
-                for: caller.user, in: access.channelId, above: own.row.historyFloor, since: own.row.readSeq,
+                for: caller.user, in: access.channelId, above: member.row.historyFloor, since: member.row.readSeq,
                 mayBeDeleted: access.rowKinds.mayContain(OwnDeletion.self)) : nil
-        return Unread.hasMention(in: own.row, [mentions].compactMap(\.self), as: caller.user)
+        return Unread.hasMention(in: member.row, [mentions].compactMap(\.self), as: caller.user)
     }
 }
 

@@ -34,13 +34,13 @@ extension Context {
     /// The sender's clients count the message as their own or as purged, and can't tell that it is both. They are sent the
     /// right count ahead of the channel's event.
     private mutating func notifySender(of message: Message, _ access: ChannelAccess) throws {
-        guard var theirs = try transaction.access(to: access.channelId, of: message.sender), theirs.isMember, var own = theirs.own,
-            own.row.readSeq < message.seq
+        guard var theirs = try transaction.access(to: access.channelId, of: message.sender), theirs.isMember,
+            var member = theirs.member, member.row.readSeq < message.seq
         else { return }
-        own.row.userSeq = try advanceStream(of: message.sender)
-        theirs.own = own
-        try transaction.stampMember(message.sender, in: access.channelId, own.row.userSeq)
-        notify(.readingMarked, user: message.sender, seq: own.row.userSeq, actor: nil, Rows(theirs.membership.map { [$0] }))
+        member.row.userSeq = try advanceStream(of: message.sender)
+        theirs.member = member
+        try transaction.stampMember(message.sender, in: access.channelId, member.row.userSeq)
+        notify(.readingMarked, user: message.sender, seq: member.row.userSeq, actor: nil, Rows(theirs.membership.map { [$0] }))
     }
 }
 

@@ -15,10 +15,10 @@ extension MarkRead: Handled {
     /// - Returns: The channel with it.
     func movePosition(in context: inout Context) throws -> ChannelAccess {
         let access = try context.require(.readingMark, in: channel)
-        let own = try access.requireOwn()
+        let member = try access.requireMember()
         // An ephemeral channel keeps nothing to count: reading it means reading all of it.
         let target = access.isEphemeral ? access.counters.seq : min(seq ?? access.counters.seq, access.counters.seq)
-        guard target > own.row.readSeq else { return access }
+        guard target > member.row.readSeq else { return access }
 
         let (moved, receiptSeq) = try context.moveReading(to: target, at: context.now, .readingMarked, in: access)
         // Messages that were read, and have been marked as unread since, are nothing new to others.
@@ -32,18 +32,18 @@ extension MarkUnread: Handled {
 
     public func handle(in context: inout Context) throws -> UnreadCount {
         let access = try context.require(.readingMark, in: channel)
-        let own = try access.requireOwn()
+        let member = try access.requireMember()
         guard !access.isEphemeral else {
             throw RoostError(
                 .featureDisabled, "Messages of this channel aren't stored, so none can be marked as unread.", field: "channel")
         }
         // Messages hidden from the caller stay read.
         let target = max(seq - 1, access.historyFloor, 0)
-        let isMoved = target < own.row.readSeq
+        let isMoved = target < member.row.readSeq
         let after =
-            isMoved ? try context.moveReading(to: target, at: own.row.lastReadAt, .readingUnmarked, in: access).moved : access
+            isMoved ? try context.moveReading(to: target, at: member.row.lastReadAt, .readingUnmarked, in: access).moved : access
         // Reading ends even if nothing moves: what a device has just received is still to be marked.
-        let userSeq = try after.requireOwn().row.userSeq
+        let userSeq = try after.requireMember().row.userSeq
         context.notify(.markedUnread(context.caller.user, access.channelId, at: userSeq))
         return try context.unreadCount(in: after)
     }
@@ -56,7 +56,7 @@ extension MarkDelivered: Handled {
 
     public func handle(in context: inout Context) throws -> Done {
         let access = try context.require(.readingMark, in: channel)
-        let own = try access.requireOwn()
+        let member = try access.requireMember()
         // Nothing is delivered to members who may not read.
         try context.require(.historyRead, in: access)
         for (rule, isOn) in [
@@ -71,12 +71,12 @@ extension MarkDelivered: Handled {
         }
         let user = context.caller.user
         // Read messages have been delivered.
-        guard seq > own.row.readSeq,
+        guard seq > member.row.readSeq,
             let receiptSeq = try context.transaction.noteDelivery(upTo: seq, at: context.now, of: user, in: access.channelId)
         else { return Done() }
         if try context.transaction.sharesDelivery(user) {
             let position = ReadPosition(
-                userId: user, readSeq: max(own.row.readSeq, receiptSeq), lastReadAt: own.row.lastReadAt, deliveredSeq: seq,
+                userId: user, readSeq: max(member.row.readSeq, receiptSeq), lastReadAt: member.row.lastReadAt, deliveredSeq: seq,
                 lastDeliveredAt: context.now)
             context.notify(.read(position, access.channelId))
         }
@@ -91,7 +91,7 @@ extension Context {
     mutating func reportReading(upTo seq: Seq, in access: ChannelAccess) throws {
         guard access.policy.readEvents, access.counters.memberCount <= Limits.largeChannelMembers,
             refusal(of: .historyRead, in: access) == nil,
-            try access.own?.sharesReading ?? transaction.sharesReading(caller.user)
+            try access.member?.sharesReading ?? transaction.sharesReading(caller.user)
         else { return }
         notify(.read(ReadPosition(userId: caller.user, readSeq: seq, lastReadAt: now), access.channelId))
     }
@@ -160,33 +160,33 @@ extension Context {
         to target: Seq, at time: Timestamp?, _ kind: Event.Kind, in before: ChannelAccess
     ) throws -> (moved: ChannelAccess, receiptSeq: Seq) {
         var access = before
-        var own = try access.requireOwn()
+        var member = try access.requireMember()
         let userSeq = try advanceStream(of: caller.user)
         let counts = try transaction.readCounts(upTo: target, of: caller.user, in: access)
-        let readBefore = own.row.readSeq
-        own.row.readCount = counts.now
-        own.row.readSeq = target
-        own.row.userSeq = userSeq
+        let readBefore = member.row.readSeq
+        member.row.readCount = counts.now
+        member.row.readSeq = target
+        member.row.userSeq = userSeq
         if kind == .readingUnmarked {
             try transaction.keepReceipt(of: caller.user, in: access.channelId)
-            own.receiptSeq = max(own.receiptSeq, readBefore)
-            try renewMention(of: &own.row)
-            try transaction.writeMention(own, of: caller.user, in: access.channelId)
+            member.receiptSeq = max(member.receiptSeq, readBefore)
+            try renewMention(of: &member.row)
+            try transaction.writeMention(member, of: caller.user, in: access.channelId)
         }
         // Messages that they had read before don't change the time that others see.
-        if target > own.receiptSeq { own.row.lastReadAt = time }
-        try transaction.writeReading(own.row, count: counts.stored, of: caller.user, in: access.channelId)
-        access.own = own
+        if target > member.receiptSeq { member.row.lastReadAt = time }
+        try transaction.writeReading(member.row, count: counts.stored, of: caller.user, in: access.channelId)
+        access.member = member
         notify(kind, user: caller.user, seq: userSeq, Rows(access.membership.map { [$0] }))
-        return (access, own.receiptSeq)
+        return (access, member.receiptSeq)
     }
 
     /// Returns the unread count of the caller, a member.
     func unreadCount(in access: ChannelAccess) throws -> UnreadCount {
-        let own = try access.requireOwn()
+        let member = try access.requireMember()
         return UnreadCount(
-            channelId: access.channelId, unreadCount: Unread.count(in: access.counters, for: own.row), readSeq: own.row.readSeq,
-            hasMention: try hasMention(in: access))
+            channelId: access.channelId, unreadCount: Unread.count(in: access.counters, for: member.row),
+            readSeq: member.row.readSeq, hasMention: try hasMention(in: access))
     }
 }
 
@@ -203,7 +203,7 @@ extension Transaction {
         if seq >= access.counters.seq { return (access.counters.ordinal, access.counters.ordinal) }
         var stored = try ordinal(upTo: seq, in: access)
         // Messages sent before joining aren't recorded in the membership.
-        if let own = access.own, max(own.lastSentSeq, own.row.joinedSeq) > seq {
+        if let member = access.member, max(member.lastSentSeq, member.row.joinedSeq) > seq {
             // Far back, the user's own messages are found by their sender, skipping any number of others' messages.
             let place: SQL = access.counters.seq - seq > Self.walkedSeqsMax ? "+seq" : "seq"
             let after: SQL = """

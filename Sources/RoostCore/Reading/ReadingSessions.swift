@@ -9,8 +9,8 @@ extension StartReading: Handled {
         // Messages that the connection doesn't receive can't count as read.
         try context.require(.historyRead, in: access)
         let moved = try MarkRead(channel: channel).movePosition(in: &context)
-        let own = try moved.requireOwn().row
-        context.notify(.reading(connection, moved.channelId, since: own.joinedSeq, at: own.userSeq))
+        let row = try moved.requireMember().row
+        context.notify(.reading(connection, moved.channelId, since: row.joinedSeq, at: row.userSeq))
         return try context.unreadCount(in: moved)
     }
 }
@@ -22,9 +22,9 @@ extension MarkRead {
     ///   reading, which this node may not have learned yet.
     package func handleWhileReading(in context: inout Context) throws {
         let access = try context.require(.readingMark, in: channel)
-        let own = try access.requireOwn()
+        let member = try access.requireMember()
         // Starting to read marks everything as read: only a mark as unread leaves the position below its earlier value.
-        guard own.receiptSeq <= own.row.readSeq else {
+        guard member.receiptSeq <= member.row.readSeq else {
             throw RoostError(
                 .notPermitted, "Messages of this channel were marked as unread, which ended reading it.", field: "channel")
         }

@@ -45,7 +45,7 @@ extension Context {
         if attributesChanged { rows.channel = try self.channel(channel) }
         rows[Membership.self] = access.membership.map { [$0] }
         // The capabilities of the caller, or of a watching non-member, can change with the channel and with the caller's own row.
-        let ownChanged = access.own.map { $0.changeSeq > after && $0.changeSeq <= upTo } ?? false
+        let ownChanged = access.member.map { $0.changeSeq > after && $0.changeSeq <= upTo } ?? false
         if !caller.isServer, attributesChanged || ownChanged {
             rows.ownCapabilities = [channel.rawValue: capabilities(in: access)]
         }
