@@ -33,7 +33,7 @@ public final class SQLiteDatabase: Database {
     private let logFrames: LogFrameCount
     private let clock: @Sendable () -> Timestamp
     private let memory: SQLiteMemory
-    private let care = SavepointPolicy()
+    private let savepointPolicy = SavepointPolicy()
     /// Whether the system can report which parts of the files it has in memory.
     package let canReadWithoutBlocking: Bool
 
@@ -207,13 +207,13 @@ public final class SQLiteDatabase: Database {
         try writer.writeWithoutTransaction { database in
             try DatabaseFailure.translating {
                 try requireLog()
-                let usesSavepoints = care.isNeeded()
+                let usesSavepoints = savepointPolicy.isNeeded()
                 var transaction = SQLiteTransaction(database, writerStatements, usesSavepoints: usesSavepoints, clock: clock)
                 let result: T
                 do {
                     result = try commit(transaction, body)
                 } catch  where transaction.needsSavepoints {
-                    care.noteNeed()
+                    savepointPolicy.noteNeed()
                     transaction = SQLiteTransaction(database, writerStatements, usesSavepoints: true, clock: clock)
                     result = try commit(transaction, body)
                 }
@@ -277,7 +277,7 @@ public final class SQLiteDatabase: Database {
             try DatabaseFailure.translating {
                 // The snapshot starts later, with the first statement that reads.
                 let transaction = SQLiteTransaction(
-                    database, reader.statements, memory: memory.forSnapshot(), clock: clock)
+                    database, reader.statements, readCache: memory.forSnapshot(), clock: clock)
                 try transaction.execute("BEGIN DEFERRED")
                 defer { _ = try? transaction.execute("COMMIT") }
                 return try body(transaction)

@@ -30,20 +30,20 @@ final class SQLiteTransaction: WriteTransaction {
     /// Nil for a transaction that only reads.
     let batchMemory: BatchMemory?
     /// Nil for a transaction that writes.
-    let memory: (any ReadCache)?
+    let readCache: (any ReadCache)?
     /// The changes of the operations so far, including those that were rolled back.
     private(set) var changes: [ChangeMark] = []
 
     /// - Parameter statements: The connection's statements.
     init(
-        _ database: GRDB.Database, _ statements: PreparedStatements, memory: (any ReadCache)? = nil, usesSavepoints: Bool = false,
-        clock: @escaping @Sendable () -> Timestamp
+        _ database: GRDB.Database, _ statements: PreparedStatements, readCache: (any ReadCache)? = nil,
+        usesSavepoints: Bool = false, clock: @escaping @Sendable () -> Timestamp
     ) {
         self.database = database
         self.statements = statements
         self.usesSavepoints = usesSavepoints
-        self.memory = memory
-        batchMemory = memory == nil ? BatchMemory() : nil
+        self.readCache = readCache
+        batchMemory = readCache == nil ? BatchMemory() : nil
         self.clock = clock
     }
 
@@ -62,7 +62,7 @@ final class SQLiteTransaction: WriteTransaction {
 
     /// Sends deferred writes, and commits.
     func commit() throws {
-        guard !needsSavepoints else { throw Self.care }
+        guard !needsSavepoints else { throw Self.rerunWithSavepoints }
         try writePending()
         _ = try run("COMMIT") { _ in }
     }
@@ -97,12 +97,13 @@ final class SQLiteTransaction: WriteTransaction {
             _ = try run("RELEASE operation") { _ in }
         } else if operation.hasWritten {
             needsSavepoints = true
-            throw Self.care
+            throw Self.rerunWithSavepoints
         }
         batchMemory?.undoOperation(isRolledBack: operation.hasSavepoint)
     }
 
-    private static let care = DatabaseFailure(message: "The transaction is run again, with savepoints.", kind: .transaction)
+    private static let rerunWithSavepoints = DatabaseFailure(
+        message: "The transaction is run again, with savepoints.", kind: .transaction)
 
     // MARK: Statements
 

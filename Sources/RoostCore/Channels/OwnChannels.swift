@@ -133,14 +133,14 @@ extension Transaction {
     /// Returns the channels that a user is a member of, without deleted ones, in the byte order of the ids, as of the snapshot;
     /// nil if a statement over all of them should read them.
     func cachedOwnChannels(of user: UserID) throws -> [OwnChannel]? {
-        guard let memory else { return nil }
-        let kept = memory.value(for: user) as? CachedOwnChannels
+        guard let cache = readCache else { return nil }
+        let kept = cache.value(for: user) as? CachedOwnChannels
         switch kept {
         case .waiting(let readCount, let next)? where readCount > 1:
-            memory.keep(CachedOwnChannels.waiting(readCount: readCount - 1, next: next), for: user)
+            cache.keep(CachedOwnChannels.waiting(readCount: readCount - 1, next: next), for: user)
             return nil
-        case nil where !memory.isChecked:
-            memory.keep(CachedOwnChannels.waiting(readCount: 1, next: 1), for: user)
+        case nil where !cache.isChecked:
+            cache.keep(CachedOwnChannels.waiting(readCount: 1, next: 1), for: user)
             return nil
         default: break
         }
@@ -148,36 +148,36 @@ extension Transaction {
         let userSeq = try streamHead(of: user)
         guard case .list(let list)? = kept else {
             let wait = if case .waiting(_, let next)? = kept { next } else { 1 }
-            return try readList(of: user, at: userSeq, wait: wait, memory)
+            return try readList(of: user, at: userSeq, wait: wait, cache)
         }
-        guard let rows = try refresh(list, of: user, at: userSeq, memory) else { return nil }
-        if memory.isChecked, try ownChannels(of: user) != rows {
+        guard let rows = try refresh(list, of: user, at: userSeq, cache) else { return nil }
+        if cache.isChecked, try ownChannels(of: user) != rows {
             throw ImpossibleState("The kept channels of \(user) differ from the snapshot's.")
         }
         return rows
     }
 
     /// Reads all of a user's channels, and keeps them.
-    private func readList(of user: UserID, at userSeq: Seq, wait: Int, _ memory: any ReadCache) throws -> [OwnChannel] {
+    private func readList(of user: UserID, at userSeq: Seq, wait: Int, _ cache: any ReadCache) throws -> [OwnChannel] {
         let rows = try ownChannels(of: user)
-        if rows.count >= OwnChannelList.countMin || memory.isChecked {
-            let list = OwnChannelList(rows, userSeq: userSeq, commit: memory.commit, wait: wait)
-            if memory.keep(CachedOwnChannels.list(list), for: user) { return rows }
+        if rows.count >= OwnChannelList.countMin || cache.isChecked {
+            let list = OwnChannelList(rows, userSeq: userSeq, commit: cache.commit, wait: wait)
+            if cache.keep(CachedOwnChannels.list(list), for: user) { return rows }
         }
-        memory.keep(CachedOwnChannels.waiting(readCount: OwnChannelList.waitMax, next: OwnChannelList.waitMax), for: user)
+        cache.keep(CachedOwnChannels.waiting(readCount: OwnChannelList.waitMax, next: OwnChannelList.waitMax), for: user)
         return rows
     }
 
     /// Reads the rows of a list again that may have changed; nil if they are too many.
     private func refresh(
-        _ kept: OwnChannelList, of user: UserID, at userSeq: Seq, _ memory: any ReadCache
+        _ kept: OwnChannelList, of user: UserID, at userSeq: Seq, _ cache: any ReadCache
     ) throws -> [OwnChannel]? {
         // Another read has kept a newer snapshot than this one.
         guard kept.userSeq <= userSeq else { return nil }
         var list = kept
-        let max = memory.isChecked ? Int.max - 1 : list.rows.count / OwnChannelList.changedPart
-        guard let changed = memory.changes(among: list.marks, after: min(list.commit, memory.commit), atMost: max) else {
-            memory.keep(list.abandoned, for: user)
+        let max = cache.isChecked ? Int.max - 1 : list.rows.count / OwnChannelList.changedPart
+        guard let changed = cache.changes(among: list.marks, after: min(list.commit, cache.commit), atMost: max) else {
+            cache.keep(list.abandoned, for: user)
             return nil
         }
         var channels = changed.map { list.rows[$0].channel }
@@ -186,7 +186,7 @@ extension Transaction {
                 "SELECT channel_id FROM members WHERE user_id = \(user) AND user_seq > \(list.userSeq) LIMIT \(max + 1)"
             ) { $0.identifier() }
             guard channels.count <= max else {
-                memory.keep(list.abandoned, for: user)
+                cache.keep(list.abandoned, for: user)
                 return nil
             }
         }
@@ -198,9 +198,9 @@ extension Transaction {
             }
         }
         guard !channels.isEmpty || list.userSeq < userSeq || list.useCount < 2 else { return list.rows }
-        (list.userSeq, list.commit) = (userSeq, memory.commit)
+        (list.userSeq, list.commit) = (userSeq, cache.commit)
         list.useCount = min(list.useCount + 1, 2)
-        memory.keep(CachedOwnChannels.list(list), for: user)
+        cache.keep(CachedOwnChannels.list(list), for: user)
         return list.rows
     }
 

@@ -43,7 +43,7 @@ public protocol Transaction: AnyObject {
     var batchMemory: BatchMemory? { get }
 
     /// The values that the engine keeps between reads; nil for an engine, or a transaction, that keeps none.
-    var memory: (any ReadCache)? { get }
+    var readCache: (any ReadCache)? { get }
 
     /// The streams that no other writer can move before this transaction ends; nil if there is only one writer.
     var heldStreams: HeldStreams? { get }
@@ -61,7 +61,7 @@ extension Transaction {
     public func perform(_ sql: SQL, _ body: @escaping (inout RowReader) -> Void) throws { try each(sql, body) }
     public var batchMemory: BatchMemory? { nil }
     public var heldStreams: HeldStreams? { nil }
-    public var memory: (any ReadCache)? { nil }
+    public var readCache: (any ReadCache)? { nil }
     public func noteChange(of channel: ChannelID) {}
 
     /// Returns all rows of a result.

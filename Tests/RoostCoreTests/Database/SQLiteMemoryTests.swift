@@ -216,7 +216,7 @@ private final class Counting: Transaction {
     init(_ transaction: any Transaction) { self.transaction = transaction }
 
     var dialect: Dialect { transaction.dialect }
-    var memory: (any ReadCache)? { transaction.memory }
+    var readCache: (any ReadCache)? { transaction.readCache }
     func execute(_ sql: SQL) throws -> Int { try transaction.execute(sql) }
     func perform(_ sql: SQL) throws { try transaction.perform(sql) }
     func each(_ sql: SQL, _ body: (inout RowReader) throws -> Void) throws {
