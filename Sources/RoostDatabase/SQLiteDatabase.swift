@@ -29,10 +29,10 @@ public final class SQLiteDatabase: Database {
     /// One copy is made at a time, and closing waits for it.
     let copying = DispatchSemaphore(value: 1)
     let checkpoints: Mutex<Checkpoints>
-    private let copier = LogCopier()
+    let copier = LogCopier()
     private let logFrames: LogFrameCount
     private let clock: @Sendable () -> Timestamp
-    private let memory: SQLiteMemory
+    let memory: SQLiteMemory
     private let savepointPolicy = SavepointPolicy()
     /// Whether the system can report which parts of the files it has in memory.
     package let canReadWithoutBlocking: Bool
@@ -285,12 +285,6 @@ public final class SQLiteDatabase: Database {
         }
     }
 
-    /// Forgets what is kept between reads. Tests call it after writing rows without the rules.
-    package func forgetReads() { memory.forget() }
-
-    /// The size of what is kept between reads, and the number of users it belongs to.
-    package var kept: (sizeBytes: Int, userCount: Int) { memory.extent }
-
     // MARK: Checkpoints
 
     public func maintain(lane: Int, isIdle: Bool) throws -> Maintenance? {
@@ -315,7 +309,7 @@ public final class SQLiteDatabase: Database {
     ///
     /// - Throws: A fatal failure, like a commit whose fsync fails: the content of the file is unknown.
     @discardableResult
-    private func checkpoint(_ database: GRDB.Database, _ mode: Int32) throws -> Maintenance {
+    func checkpoint(_ database: GRDB.Database, _ mode: Int32) throws -> Maintenance {
         let connection = database.sqliteConnection
         let started = DispatchTime.now()
         var (frames, done): (Int32, Int32) = (0, 0)
@@ -362,22 +356,6 @@ public final class SQLiteDatabase: Database {
         }
         marks.committed(logFrames: logFrames.value)
         return true
-    }
-
-    /// Records now what is committed. Tests don't wait a second for it.
-    package func markNow() throws { try marks.mark() }
-
-    /// Waits for the record that is currently being written. Later marks aren't waited for.
-    package func waitForMarks() { marks.wait() }
-
-    /// Waits for the current copy of the log, if there is one.
-    package func waitForCopy() { copier.wait() }
-
-    /// Runs a checkpoint now, entirely on the calling thread.
-    @discardableResult
-    package func checkpointNow() throws -> Maintenance {
-        copier.wait()
-        return try writer.writeWithoutTransaction { try checkpoint($0, SQLITE_CHECKPOINT_PASSIVE) }
     }
 
     // MARK: Closing
