@@ -47,6 +47,18 @@ extension Context {
         return message
     }
 
+    /// Stores a message of the caller as ``add(_:_:mentioning:in:)`` does, or returns the answer for the one that the caller already has with this
+    /// client id there. All refusals must have been ruled out.
+    mutating func addOrAcknowledge(
+        _ content: MessageContent, _ clientId: ClientID, mentioning mentions: Mentions, in access: inout ChannelAccess
+    ) throws -> Message {
+        if let sent = try add(content, clientId, mentioning: mentions, in: &access) { return sent }
+        guard let known = try stored(clientId, in: access.channelId) else {
+            throw DamagedDatabase(what: "a client id without its message")
+        }
+        return try acknowledged(known, sentAs: content)
+    }
+
     /// Returns the caller's message stored with a client id, even one that was deleted for good.
     ///
     /// The channel is the one that a new message would go to, whether or not the caller may send there.

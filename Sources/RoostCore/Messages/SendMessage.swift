@@ -6,21 +6,19 @@ extension SendMessage: Handled {
 
     /// Checks in order: the channel, the membership and the type; the mentions; the parent. Then writes one row with the next seq.
     public func handle(in context: inout Context) throws -> Message {
+        var access: ChannelAccess
+        let mentions: Mentions
         do {
-            var access = try context.require(.messageSend, in: channel)
-            let mentions = try context.mentions(of: content.mentionees, in: access)
+            access = try context.require(.messageSend, in: channel)
+            mentions = try context.mentions(of: content.mentionees, in: access)
             if let parentId = content.parentId { try context.requireParent(parentId, in: access) }
-            if let sent = try context.add(content, clientId, mentioning: mentions, in: &access) { return sent }
         } catch let refusal as RoostError {
             // A client whose reply was lost sends again, maybe after the sender left: the stored message was acknowledged,
             // whatever has happened since.
             guard let stored = try context.stored(clientId, in: channel) else { throw refusal }
             return try context.acknowledged(stored, sentAs: content)
         }
-        guard let stored = try context.stored(clientId, in: channel) else {
-            throw DamagedDatabase(what: "a client id without its message")
-        }
-        return try context.acknowledged(stored, sentAs: content)
+        return try context.addOrAcknowledge(content, clientId, mentioning: mentions, in: &access)
     }
 }
 
@@ -84,11 +82,7 @@ extension Context {
         case .done(let stored): return try acknowledged(stored, sentAs: content)
         case .open(let found, let mentions):
             var access = found
-            if let sent = try add(content, clientId, mentioning: mentions, in: &access) { return sent }
-            guard let known = try stored(clientId, in: access.channelId) else {
-                throw DamagedDatabase(what: "a client id without its message")
-            }
-            return try acknowledged(known, sentAs: content)
+            return try addOrAcknowledge(content, clientId, mentioning: mentions, in: &access)
         }
     }
 }
