@@ -54,11 +54,7 @@ extension Outbox {
     }
 
     private static let servers = "SELECT server FROM outbox_state"
-    private static let selection = """
-        SELECT id, number, channel_id, name, client_id, created_at, first_sent_at, server, operation, failure, is_waiting,
-               concealed_seq, epoch
-        FROM operations ORDER BY number, id
-        """
+    private static let selection = "SELECT \(columns) FROM operations ORDER BY number, id"
 
     private static func insert(_ rows: [Row], of server: String?, into database: Database) throws {
         let last: Int64 = rows.last?["number"] ?? 0
@@ -66,10 +62,7 @@ extension Outbox {
         try database.execute(sql: "UPDATE operations SET number = number + ?", arguments: [max(0, last)])
         let statement = try database.makeStatement(
             sql: """
-                INSERT OR IGNORE INTO operations
-                    (id, number, channel_id, name, client_id, created_at, first_sent_at, server, operation, failure, is_waiting,
-                     concealed_seq, epoch)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                INSERT OR IGNORE INTO operations (\(columns)) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         for row in rows { try statement.execute(arguments: StatementArguments(row.databaseValues)) }
         try database.execute(sql: "UPDATE outbox_state SET server = COALESCE(server, ?)", arguments: [server])

@@ -209,9 +209,7 @@ final class Outbox: Sendable {
         // Another chat of the same files counts separately. A new row comes after all existing ones, whichever chat added them.
         try database.cachedStatement(
             sql: """
-                INSERT OR REPLACE INTO operations
-                    (id, number, channel_id, name, client_id, created_at, first_sent_at, server, operation, failure, is_waiting,
-                     concealed_seq, epoch)
+                INSERT OR REPLACE INTO operations (\(Self.columns))
                 VALUES (
                     ?1,
                     COALESCE(
@@ -311,6 +309,11 @@ final class Outbox: Sendable {
     }
 
     // MARK: Rows
+
+    /// All columns of a row, in the order in which rows are written.
+    static let columns = """
+        id, number, channel_id, name, client_id, created_at, first_sent_at, server, operation, failure, is_waiting, concealed_seq, epoch
+        """
 
     /// The result of reading rows.
     private struct ReadRows: Sendable {
