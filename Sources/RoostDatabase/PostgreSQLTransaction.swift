@@ -284,6 +284,6 @@ extension Dialect {
             exclusive: [
                 "SELECT set_config('lock_timeout', '1s', true)",
                 "SELECT pg_advisory_xact_lock(\(AdvisoryLock.kind), \(AdvisoryLock.access))",
-            ]), roomForChanges: "fillfactor = 85")
+            ]), roomForChanges: "fillfactor = 85", fetchesWholeResults: true)
 }
 #endif

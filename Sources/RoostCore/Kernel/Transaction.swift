@@ -79,7 +79,7 @@ extension Transaction {
     }
 }
 
-/// The differences between the engines in statements that both need: SQL text, never values.
+/// The differences between the engines in statements that both need: SQL text, never values, and how results arrive.
 public struct Dialect: Sendable {
     /// The type of a text column that is compared and ordered by its bytes.
     public var text: SQL
@@ -92,15 +92,21 @@ public struct Dialect: Sendable {
     public var accessLock: AccessLock?
     /// The table option that leaves room in pages for changing rows; nil if rows are changed in place.
     public var roomForChanges: SQL?
+    /// Whether all rows of a result arrive before the first is read.
+    public var fetchesWholeResults: Bool = false
 
     // derived: init
     /// Creates a value with these fields. Those that are left out have their defaults.
-    public init(text: SQL, clusteredTable: SQL, rowLock: SQL? = nil, accessLock: AccessLock? = nil, roomForChanges: SQL? = nil) {
+    public init(
+        text: SQL, clusteredTable: SQL, rowLock: SQL? = nil, accessLock: AccessLock? = nil, roomForChanges: SQL? = nil,
+        fetchesWholeResults: Bool = false
+    ) {
         self.text = text
         self.clusteredTable = clusteredTable
         self.rowLock = rowLock
         self.accessLock = accessLock
         self.roomForChanges = roomForChanges
+        self.fetchesWholeResults = fetchesWholeResults
     }
 
     /// The statements that take a lock until the transaction ends.

@@ -47,6 +47,8 @@ struct Walk {
     struct Entry<Row> {
         let place: [SortKey]
         let row: Row?
+        /// Whether the list may go on after it, although the source returned fewer rows than it was asked for.
+        var isFollowed = false
     }
 
     typealias Source<Row> = (KeysetPage) throws -> [Entry<Row>]
@@ -108,7 +110,7 @@ struct Walk {
         mutating func fill() throws {
             guard read.isEmpty, let page = next else { return }
             read = try source(page)[...]
-            next = read.count < page.count ? nil : page
+            next = read.count < page.count && read.last?.isFollowed != true ? nil : page
             next?.start = read.last?.place
             next?.includesStart = false
             next?.count = min(page.count * 4, Walk.rowsPerStatementMax)

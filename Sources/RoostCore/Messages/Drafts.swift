@@ -38,10 +38,7 @@ extension ListDrafts: Handled, PagedQuery {
                     WHERE d.user_id = \(reading.caller.user)\(page.condition(on: columns))
                     ORDER BY \(page.order(by: columns)) LIMIT \(page.count)
                     """
-                return try reading.transaction.rows(sql) { row in
-                    let draft = try ChannelDraft(reading: &row)
-                    return Walk.Entry(place: [.integer(draft.userSeq)], row: draft.isRemoved ? nil : draft)
-                }
+                return try reading.transaction.entries(sql, orderedBy: stretch.order(by: columns))
             }
         ]) { draft in try reading.transaction.access(to: draft.channelId, of: reading.caller.user)?.isMember == true ? draft : nil }
     }
@@ -97,6 +94,21 @@ extension Context {
 }
 
 extension Transaction {
+    /// Returns the drafts of a selection as entries of a walk: no more than a page has room for.
+    fileprivate func entries(_ sql: SQL, orderedBy order: SQL) throws -> [Walk.Entry<ChannelDraft>] {
+        var entries: [Walk.Entry<ChannelDraft>] = []
+        var sizeBytes = 0
+        try eachWhile(sql, of: ChannelDraft.large, orderedBy: order, sizeBytesMax: Limits.pageContentBytes) { row in
+            let draft = try ChannelDraft(reading: &row)
+            sizeBytes += draft.contentSizeBytes
+            let isEnough = sizeBytes > Limits.pageContentBytes
+            entries.append(
+                Walk.Entry(place: [.integer(draft.userSeq)], row: draft.isRemoved ? nil : draft, isFollowed: isEnough))
+            return !isEnough
+        }
+        return entries
+    }
+
     fileprivate func draft(of user: UserID, in channel: ChannelID) throws -> ChannelDraft? {
         let sql: SQL = "SELECT \(ChannelDraft.columns) FROM drafts d WHERE d.user_id = \(user) AND d.channel_id = \(channel)"
         return try bypassingBatchMemory { try first(sql) { try ChannelDraft(reading: &$0) } }
@@ -116,6 +128,9 @@ extension Transaction {
 extension ChannelDraft: BoundRow {
     // derived: columns of d
     static let columns: SQL = "d.channel_id, d.text, d.metadata, d.updated_at, d.user_seq"
+
+    fileprivate static let large = LargeRows(
+        table: "d", columns: columns, sizeBytes: "OCTET_LENGTH(d.text) + COALESCE(OCTET_LENGTH(d.metadata), 0)")
 
     // derived: bound columns
     static let boundColumns: SQL = "channel_id, text, metadata, updated_at, user_seq"
@@ -152,15 +167,15 @@ extension ChannelDraft: StoredRow {
             """
         var (found, sizeBytes): ([ChannelDraft], Int) = ([], 0)
         var cut: Seq?
-        try transaction.each(sql) { row in
+        try transaction.eachWhile(sql, of: large, orderedBy: "d.user_seq", sizeBytesMax: sizeBytesMax) { row in
             let draft = try ChannelDraft(reading: &row)
             sizeBytes += draft.contentSizeBytes
-            guard cut == nil else { return }
-            if !found.isEmpty, found.count >= limit || sizeBytes > sizeBytesMax {
+            guard found.isEmpty || (found.count < limit && sizeBytes <= sizeBytesMax) else {
                 cut = draft.userSeq - 1
-            } else {
-                found.append(draft)
+                return false
             }
+            found.append(draft)
+            return true
         }
         return ChangedRows(found.map { ($0.userSeq, $0) }, upTo: cut)
     }

@@ -115,11 +115,9 @@ extension Transaction {
         before seq: Seq, above floor: Seq, in channel: ChannelID, limit: Int, sizeBytesMax: Int = Limits.pageContentBytes,
         _ condition: SQL = ""
     ) throws -> (messages: [Message], hasMore: Bool) {
-        let sql: SQL = """
-            SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND seq < \(seq) AND seq > \(floor)\(condition)
-            ORDER BY seq DESC LIMIT \(limit + 1)
-            """
-        var (messages, hasMore) = try page(sql, of: channel, limit: limit, sizeBytesMax: sizeBytesMax)
+        var (messages, hasMore) = try page(
+            of: channel, where: "seq < \(seq) AND seq > \(floor)\(condition)", orderedBy: "seq DESC", limit: limit,
+            sizeBytesMax: sizeBytesMax)
         messages.reverseInPlace()
         return (messages, hasMore)
     }
@@ -128,33 +126,25 @@ extension Transaction {
     func messages(
         after seq: Seq, upTo last: Seq, in channel: ChannelID, limit: Int, sizeBytesMax: Int, _ condition: SQL
     ) throws -> (messages: [Message], hasMore: Bool) {
-        let sql: SQL = """
-            SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND seq > \(seq) AND seq <= \(last)\(condition)
-            ORDER BY seq LIMIT \(limit + 1)
-            """
-        return try page(sql, of: channel, limit: limit, sizeBytesMax: sizeBytesMax)
+        try page(
+            of: channel, where: "seq > \(seq) AND seq <= \(last)\(condition)", orderedBy: "seq", limit: limit,
+            sizeBytesMax: sizeBytesMax)
     }
 
     /// Returns messages after a position, in the order of their seqs, and whether there are newer ones.
     func messages(
         after seq: Seq, in channel: ChannelID, limit: Int, sizeBytesMax: Int = Limits.pageContentBytes
     ) throws -> (messages: [Message], hasMore: Bool) {
-        let sql: SQL = """
-            SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND seq > \(seq) ORDER BY seq LIMIT \(limit + 1)
-            """
-        return try page(sql, of: channel, limit: limit, sizeBytesMax: sizeBytesMax)
+        try page(of: channel, where: "seq > \(seq)", orderedBy: "seq", limit: limit, sizeBytesMax: sizeBytesMax)
     }
 
     /// Returns messages sent up to a position and changed after it, in the order of their changes.
     func messages(
         changedAfter seq: Seq, above floor: Seq, in channel: ChannelID, limit: Int, sizeBytesMax: Int = Limits.pageContentBytes
     ) throws -> (messages: [Message], hasMore: Bool) {
-        let sql: SQL = """
-            SELECT \(Message.columns) FROM messages
-            WHERE channel_id = \(channel) AND change_seq > \(seq) AND change_seq > seq AND seq <= \(seq) AND seq > \(floor)
-            ORDER BY change_seq LIMIT \(limit + 1)
-            """
-        return try page(sql, of: channel, limit: limit, sizeBytesMax: sizeBytesMax)
+        try page(
+            of: channel, where: "change_seq > \(seq) AND change_seq > seq AND seq <= \(seq) AND seq > \(floor)",
+            orderedBy: "change_seq", limit: limit, sizeBytesMax: sizeBytesMax)
     }
 
     /// Returns the number of counting messages sent up to a position of a channel, including those deleted for good.
@@ -196,18 +186,21 @@ extension Transaction {
 
     /// Returns at most `limit` rows, and fewer if their content is larger than a page: a page has at least one row and a bounded size.
     private func page(
-        _ sql: SQL, of channel: ChannelID, limit: Int, sizeBytesMax: Int = Limits.pageContentBytes
+        of channel: ChannelID, where condition: SQL, orderedBy order: SQL, limit: Int, sizeBytesMax: Int
     ) throws -> (messages: [Message], hasMore: Bool) {
+        let sql: SQL = """
+            SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND \(condition) ORDER BY \(order) LIMIT \(limit + 1)
+            """
         var messages: [Message] = []
         var sizeBytes = 0
         // Most pages are far too small for their texts to need measuring.
         var isMeasured = false
         var hasMore = false
         messages.reserveCapacity(min(limit, 128))
-        try each(sql) { row in
-            guard messages.count < limit, !hasMore else {
+        try eachWhile(sql, of: Message.large, orderedBy: order, sizeBytesMax: sizeBytesMax) { row in
+            guard messages.count < limit else {
                 hasMore = true
-                return
+                return false
             }
             let message = try Message(reading: &row, channelId: channel)
             sizeBytes += isMeasured ? message.contentSizeBytes : message.contentSizeBytesAtMost
@@ -217,12 +210,22 @@ extension Transaction {
             }
             guard messages.isEmpty || sizeBytes <= sizeBytesMax else {
                 hasMore = true
-                return
+                return false
             }
             messages.append(message)
+            return true
         }
         return (messages, hasMore)
     }
+}
+
+extension Message {
+    fileprivate static let large = LargeRows(
+        table: "messages", columns: columns,
+        sizeBytes: """
+            OCTET_LENGTH(text) + COALESCE(OCTET_LENGTH(data), 0) + COALESCE(OCTET_LENGTH(metadata), 0)
+                + COALESCE(OCTET_LENGTH(meta_arrays), 0)
+            """)
 }
 
 extension Message: StoredRow {

@@ -58,6 +58,50 @@ struct QueryPlanTests {
         }
     }
 
+    @Test("NF-04 a page of large messages fetches few rows beyond its end, and the pages have each message once")
+    func largeMessages() throws {
+        let world = try CoreWorld()
+        try world.channel("room", owner: "ann")
+        // A quarter of a megabyte each: in texts and metadata, or in lists.
+        let birds = String(repeating: "\u{1F426}", count: 20_000)
+        let values = Array(repeating: String(repeating: "\u{1F426}", count: 128), count: 100)
+        let contents = [
+            MessageContent(text: birds, data: birds, metadata: ["k": .string(String(repeating: "x", count: 90_000))]),
+            MessageContent(text: "lists", metaArrays: ["a": values, "b": values, "c": values, "d": values, "e": values]),
+        ]
+        let sent = try (0..<60).map { number in
+            try world.perform(
+                SendMessage(channel: "room", clientId: ClientID("c\(number)"), content: contents[number % 2]), as: "ann"
+            ).seq
+        }
+        let operations: [any Handled] = [
+            ListMessages(channel: "room", limit: 100), ListMessages(channel: "room", after: 0, limit: 100),
+            GetChannelChanges(channel: "room", after: 0),
+        ]
+        try world.database.read { transaction in
+            for operation in operations {
+                let recorder = Recorder(transaction)
+                try recorder.run(operation, as: "ann", role: .user, now: world.now)
+                #expect(recorder.rowCount < 20, "\(operation)")
+            }
+        }
+
+        var (backward, before): ([Seq], Seq?) = ([], nil)
+        repeat {
+            let page = try world.perform(ListMessages(channel: "room", before: before, limit: 100), as: "ann")
+            #expect(page.messages.count < 10)
+            backward = page.messages.map(\.seq) + backward
+            before = page.hasOlder ? page.messages.first?.seq : nil
+        } while before != nil
+        var (forward, after, hasMore): ([Seq], Seq, Bool) = ([], 0, true)
+        while hasMore {
+            let changes = try world.perform(GetChannelChanges(channel: "room", after: after), as: "ann")
+            forward += (changes.rows.messages ?? []).map(\.seq)
+            (after, hasMore) = (changes.seq, changes.hasMore)
+        }
+        #expect(backward == sent && forward == sent)
+    }
+
     // MARK: The world
 
     private static func largeWorld() throws -> CoreWorld {

@@ -195,6 +195,41 @@ struct DraftTests {
         #expect(missed.upTo == nil)
     }
 
+    @Test("NF-04 a page of large drafts fetches few rows beyond its end, and goes on behind drafts in deleted channels")
+    func fetches() throws {
+        let world = try CoreWorld()
+        let long = String(repeating: "\u{1F426}", count: 20_000)
+        let channels = (1...60).map { ChannelID("c\($0)") }
+        for channel in channels {
+            try world.channel(channel, owner: "bob")
+            let metadata: JSONValue = ["k": .string(String(repeating: "x", count: 90_000))]
+            try world.perform(SetDraft(channel: channel, text: long, metadata: metadata), as: "bob")
+        }
+        func rowCount(_ read: (any Transaction) throws -> Void) throws -> Int {
+            try world.database.read { transaction in
+                let counting = CountingTransaction(transaction)
+                try read(counting)
+                return counting.rowCount
+            }
+        }
+        let changes = try rowCount { _ = try ChannelDraft.changed(for: "bob", after: 0, limit: 1000, in: $0) }
+        #expect(changes < 12)
+        let list = try rowCount { transaction in
+            var context = Context(transaction: transaction, caller: Caller(user: "bob"), now: world.now, ids: IDGenerator())
+            _ = try ListDrafts(limit: 100).handle(in: &context)
+        }
+        #expect(list < 40)
+        // More than a page has room for.
+        for channel in channels.suffix(15) { try world.perform(DeleteChannel(channel: channel), as: "bob") }
+        var (listed, cursor): ([ChannelID], String?) = ([], nil)
+        repeat {
+            let page = try world.perform(ListDrafts(limit: 100, cursor: cursor), as: "bob")
+            listed += page.items.map(\.channelId)
+            cursor = page.nextCursor
+        } while cursor != nil
+        #expect(listed == Array(channels.dropLast(15).reversed()))
+    }
+
     @Test("NF-04 removing many members looks for drafts once, and writes only existing ones")
     func lookUps() throws {
         let world = try world()
