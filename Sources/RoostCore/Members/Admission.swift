@@ -146,10 +146,10 @@ extension Context {
             let known = isOrdinary ? byRole[member.row.role] : nil
             let capabilities = known ?? capabilities(of: newcomer.user, in: updated)
             if isOrdinary { byRole[member.row.role] = capabilities }
-            let shared =
-                access.isSameForAllViewers && capabilities.contains(.historyRead) ? firstRows[member.row.historyFloor] : nil
-            var rows = try shared ?? arrivingRows(in: updated, for: newcomer.user, capabilities)
-            if capabilities.contains(.historyRead) { firstRows[member.row.historyFloor] = rows }
+            let mayRead = mayReadAsUser(updated)
+            let shared = access.isSameForAllViewers && mayRead ? firstRows[member.row.historyFloor] : nil
+            var rows = try shared ?? arrivingRows(in: updated, for: newcomer.user)
+            if mayRead { firstRows[member.row.historyFloor] = rows }
             rows.channel = whole
             rows.ownCapabilities = [channel.rawValue: capabilities]
             rows.memberships = updated.membership.map { [$0] }

@@ -135,9 +135,8 @@ extension Membership: StoredRow {
             notices.append(.joined(user, channel, at: membership.joinedSeq, as: membership.role))
         }
         if let access = try context.transaction.access(to: channel, of: user) {
-            let capabilities = context.capabilities(in: access)
-            rows.ownCapabilities = [channel.rawValue: capabilities]
-            if isNew { rows.append(try context.arrivingRows(in: access, for: user, capabilities)) }
+            rows.ownCapabilities = [channel.rawValue: context.capabilities(in: access)]
+            if isNew { rows.append(try context.arrivingRows(in: access, for: user)) }
         }
         return notices
     }

@@ -68,9 +68,10 @@ extension Context {
             ?? transaction.purgedMessage(clientId: clientId, of: caller.user, in: id)
     }
 
-    /// Notifies a sender who may not read, and so gets no event with the message, that it isn't unread.
+    /// Notifies a sender who may not read, and so gets no event with the message, that it isn't unread. Connections on which the sender
+    /// may read, with another role in the app, are notified as well.
     private mutating func reportOwnMessage(_ message: Message, in access: ChannelAccess) throws {
-        guard message.kind != .system, access.isMember, readingFloor(in: access) == .max, var member = access.member else { return }
+        guard message.kind != .system, access.isMember, !mayReadAsUser(access), var member = access.member else { return }
         member.addMessage(at: message.seq, count: Unread.counts(message) ? 1 : 0)
         member.row.userSeq = try advanceStream(of: caller.user)
         try transaction.stampMember(caller.user, in: access.channelId, member.row.userSeq)

@@ -38,7 +38,7 @@ extension ListDrafts: Handled, PagedQuery {
                     WHERE d.user_id = \(reading.caller.user)\(page.condition(on: columns))
                     ORDER BY \(page.order(by: columns)) LIMIT \(page.count)
                     """
-                return try reading.transaction.entries(sql, orderedBy: stretch.order(by: columns))
+                return try reading.transaction.entries(sql, orderedBy: page.order(by: columns))
             }
         ]) { draft in try reading.transaction.access(to: draft.channelId, of: reading.caller.user)?.isMember == true ? draft : nil }
     }

@@ -257,6 +257,12 @@ extension Context {
         Permissions.refusal(of: permission, for: caller.role, in: access.facts, now: now)
     }
 
+    /// Returns whether a channel's member may read it with every token, as an ordinary user of the app. What a user's own stream carries
+    /// reaches all of their connections, and the caller's role in the app is only that of one.
+    func mayReadAsUser(_ access: ChannelAccess) -> Bool {
+        Permissions.refusal(of: .historyRead, for: .user, in: access.facts, now: now) == nil
+    }
+
     /// Returns the refusal of acting on a member whose role has a rank; nil if the caller's role is above it.
     func refusal(of permission: Permission, in access: ChannelAccess, towards rank: Int) -> RoostError? {
         Permissions.refusal(of: permission, for: caller.role, in: access.facts, towards: rank)

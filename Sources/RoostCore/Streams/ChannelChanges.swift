@@ -75,10 +75,10 @@ extension Context {
     /// Returns a member's view of a channel that they get while connected: the newest message, which their list of channels
     /// shows, and the rows that belong to no message on the client. Older messages are fetched as pages of history.
     ///
-    /// - Parameter capabilities: The member's.
-    func arrivingRows(in access: ChannelAccess, for user: UserID, _ capabilities: [Permission]) throws -> Rows {
+    /// - Parameter access: The member's.
+    func arrivingRows(in access: ChannelAccess, for user: UserID) throws -> Rows {
         // Earlier content of an ephemeral channel isn't available to anyone.
-        guard !access.isEphemeral, access.counters.messageCount > 0, capabilities.contains(.historyRead) else { return Rows() }
+        guard !access.isEphemeral, access.counters.messageCount > 0, mayReadAsUser(access) else { return Rows() }
         return try freshRows(in: access, for: user, above: access.historyFloor, messages: 1)
     }
 

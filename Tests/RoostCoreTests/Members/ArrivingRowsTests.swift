@@ -68,6 +68,15 @@ struct ArrivingRowsTests {
                     try world.perform(JoinChannel(channel: "room"), as: "ben")
                 }
             ),
+            (
+                // All of ben's devices get the event, whatever their tokens allow.
+                "where operators read, with a moderator's token",
+                { world in
+                    try world.perform(
+                        UpdateChannel(channel: "room", policy: PolicyChanges(read: .operators)), as: "root", role: .admin)
+                    try world.perform(JoinChannel(channel: "room"), as: "ben", role: .moderator)
+                }
+            ),
         ]
         for (name, way) in hiding {
             let (world, _, _) = try world()

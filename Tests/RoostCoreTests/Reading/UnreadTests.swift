@@ -117,6 +117,18 @@ struct UnreadTests {
         #expect(notices == [.event(event, .user("bob")), .read(position, "general")])
     }
 
+    @Test("AM-43 AM-45 a sender whose other devices may not read the channel is told that the message isn't unread")
+    func tellsOtherDevices() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        try world.perform(UpdateChannel(channel: "general", policy: PolicyChanges(read: .operators)), as: "root", role: .admin)
+        // Bob's console has the token of an admin, who reads every channel, and his phone that of a user.
+        try world.send("x", to: "general", as: "bob", role: .admin)
+        let event = try #require(world.events(to: .user("bob")).last)
+        #expect(event.kind == .readingMarked && event.rows.memberships?.map(\.readCount) == [1])
+        #expect(try world.perform(GetUnread(channel: "general"), as: "bob").unreadCount == 0)
+    }
+
     @Test("AM-43 a deleted message counts until it is read")
     func deletedCounts() throws {
         let world = try CoreWorld()
