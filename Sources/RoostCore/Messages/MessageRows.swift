@@ -138,13 +138,15 @@ extension Transaction {
         try page(of: channel, where: "seq > \(seq)", orderedBy: "seq", limit: limit, sizeBytesMax: sizeBytesMax)
     }
 
-    /// Returns messages sent up to a position and changed after it, in the order of their changes.
+    /// Returns messages sent up to a position and changed after it and up to another, in the order of their changes, and whether there are
+    /// later changes in that range.
     func messages(
-        changedAfter seq: Seq, above floor: Seq, in channel: ChannelID, limit: Int, sizeBytesMax: Int = Limits.pageContentBytes
+        changedAfter seq: Seq, upTo last: Seq, above floor: Seq, in channel: ChannelID, limit: Int, sizeBytesMax: Int
     ) throws -> (messages: [Message], hasMore: Bool) {
-        try page(
-            of: channel, where: "change_seq > \(seq) AND change_seq > seq AND seq <= \(seq) AND seq > \(floor)",
-            orderedBy: "change_seq", limit: limit, sizeBytesMax: sizeBytesMax)
+        let condition: SQL = """
+            change_seq > \(seq) AND change_seq <= \(last) AND change_seq > seq AND seq <= \(seq) AND seq > \(floor)
+            """
+        return try page(of: channel, where: condition, orderedBy: "change_seq", limit: limit, sizeBytesMax: sizeBytesMax)
     }
 
     /// Returns the number of counting messages sent up to a position of a channel, including those deleted for good.
@@ -243,9 +245,12 @@ extension Message: StoredRow {
         if areAlone {
             return ChangedRows(rows: born.messages, stamps: born.messages.map(\.seq), isEverything: true)
         }
+        // The page ends with the new messages, if there are more of them. Changes beyond that would be found again by every page up to there.
+        let end = born.hasMore ? born.messages.last?.seq : nil
         let changed = try transaction.messages(
-            changedAfter: after, above: request.floor, in: request.channel, limit: request.limit, sizeBytesMax: sizeBytesMax)
-        let ends = [born.hasMore ? born.messages.last?.seq : nil, changed.hasMore ? changed.messages.last?.changeSeq : nil]
+            changedAfter: after, upTo: end ?? .max, above: request.floor, in: request.channel, limit: request.limit,
+            sizeBytesMax: sizeBytesMax)
+        let ends = [end, changed.hasMore ? changed.messages.last?.changeSeq : nil]
         return ChangedRows(
             born.messages.map { ($0.seq, $0) } + changed.messages.map { ($0.changeSeq, $0) }, upTo: ends.compactMap { $0 }.min())
     }

@@ -47,12 +47,12 @@ extension Resume: Handled {
         let (limit, counters) = (Limits.resumeMessagesPerChannel, access.counters)
         // Every message has its own seq.
         guard counters.seq - held > limit else { return false }
-        // Old messages that were changed or deleted are sent one by one as well.
-        if try transaction.hasMoreChanges(than: limit, after: held, in: access.channelId) { return true }
-        // One look-up gives the number of missed counting messages, including those deleted for good. Messages are only counted if that can
-        // differ.
+        // One look-up gives the number of missed counting messages, including those deleted for good, and is usually enough. Messages are
+        // only counted if that can differ.
         let missed = counters.ordinal - (try transaction.ordinal(upTo: held, in: access))
         if missed > limit, access.purgedSeq <= held { return true }
+        // Old messages that were changed or deleted are sent one by one as well.
+        if try transaction.hasMoreChanges(than: limit, after: held, in: access.channelId) { return true }
         if access.purgedSeq == 0, counters.messageCount == counters.ordinal { return missed > limit }
         return try transaction.hasMoreMessages(than: limit, after: held, in: access.channelId)
     }

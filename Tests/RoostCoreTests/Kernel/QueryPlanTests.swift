@@ -102,6 +102,30 @@ struct QueryPlanTests {
         #expect(backward == sent && forward == sent)
     }
 
+    @Test("NF-04 a page of changes that ends with its new messages reads no changes beyond them")
+    func laterChanges() throws {
+        let world = try CoreWorld()
+        try world.channel("room", owner: "ann")
+        try world.batch {
+            let sent = try (0..<300).map { try world.send("\($0)", to: "room", as: "ann") }
+            for message in sent {
+                try world.perform(EditMessage(channel: "room", message: message.messageId, text: "edited"), as: "ann")
+            }
+        }
+        // Half of the messages are older, and have all changed since.
+        let page = GetChannelChanges(channel: "room", after: 150, limit: 50)
+        let recorder = try world.database.read { transaction in
+            let recorder = Recorder(transaction)
+            try recorder.run(page, as: "ann", role: .user, now: world.now)
+            return recorder
+        }
+        #expect(recorder.rowCount < 51 + 20)
+        let expected: [Seq] = Array(151...200)
+        #expect(try world.perform(page, as: "ann").rows.messages?.map(\.seq) == expected)
+        let rest = try world.perform(GetChannelChanges(channel: "room", after: 300, limit: 1000), as: "ann")
+        #expect(rest.rows.messages?.count == 300 && !rest.hasMore)
+    }
+
     // MARK: The world
 
     private static func largeWorld() throws -> CoreWorld {
