@@ -467,6 +467,13 @@ extension AudienceTests {
             "R23 where only members read, an admin who watched gets nothing", after: [reads(.membersOnly)], send(),
             [("members", "message.new channel:room")]),
         HeardOperation(
+            "R23 AM-43 where owners read, the other senders learn that their own message isn't unread", after: [reads(.owners)],
+            send("bob/1"),
+            [
+                ("ann wes/1", "message.new channel:room"), ("oda bob cid", "message.new channel:room without its message"),
+                ("bob", "reading.marked user:bob"),
+            ]),
+        HeardOperation(
             "R23 where nobody reads, all members get positions", after: [reads(.nobody)], send(),
             [("members", "message.new channel:room without its message"), ("ann", "reading.marked user:ann")]),
         HeardOperation(
