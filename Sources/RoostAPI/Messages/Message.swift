@@ -20,8 +20,8 @@ public struct Message: MessageCarrying, Hashable, Sendable {
     public var editedAt: Timestamp?
     /// Set when the message was deleted: its place stays, its content is removed.
     public var deletedAt: Timestamp?
-    /// Whether the user has deleted it for themselves; others still see it. Its content is then removed as well, and `deletedAt` is the
-    /// latest time at which that happened.
+    /// Whether the user has deleted it for themselves; others still see it. Its content is then removed as well, and `deletedAt` is when it
+    /// was deleted for all, if it was, and otherwise when the user deleted it.
     public var isDeletedForMe: Bool = false  // wire: default is absent
     /// Users named by the call, or mentioned before the message was deleted, who aren't mentioned because they aren't members, may not read
     /// it or are banned (MN-17). Only in the response to `message.send`, `message.sendAdmin`, `message.edit` and `message.undelete`.

@@ -168,6 +168,25 @@ struct OwnDeletionTests {
         #expect(try world.code(deletion([mine]), as: "ben") == .notFound)
     }
 
+    @Test(
+        "SB-59 a message deleted for all has the time of that, whichever deletion came first, and otherwise that of the user's own")
+    func times() throws {
+        let world = try Self.world()
+        let sent = try (1...3).map { try Self.send("\($0)", in: world) }
+        world.advance(milliseconds: 1000)
+        let first = world.now
+        try world.perform(DeleteMessage(channel: "room", message: sent[0].messageId), as: "ann")
+        try world.perform(deletion([sent[1], sent[2]]), as: "ben")
+        world.advance(milliseconds: 1000)
+        let second = world.now
+        let answer = try world.perform(deletion([sent[0]]), as: "ben").messages
+        try world.perform(DeleteMessage(channel: "room", message: sent[1].messageId), as: "ann")
+        let found = try world.perform(ListMessages(channel: "room"), as: "ben").messages
+        let expected: [Timestamp?] = [first, second, first]
+        #expect(found.map(\.deletedAt) == expected && found.allSatisfy(\.isDeletedForMe))
+        #expect(answer.first?.deletedAt == first)
+    }
+
     @Test("SB-59 R24 bad calls, calls of non-members, and messages that the caller can't see are refused, and nothing changes")
     func refusals() throws {
         let world = try Self.world()
