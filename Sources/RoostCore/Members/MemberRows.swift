@@ -74,6 +74,9 @@ extension Membership {
 }
 
 extension Member: StoredRow {
+    /// Who may read a channel may not always list its members. Members themselves always may.
+    package static var permission: Permission? { .memberList }
+
     package static func changed(for request: ChannelChangesRequest) throws -> ChangedRows<Member> {
         let (transaction, channel, after) = (request.transaction, request.channel, request.after)
         let sql: SQL = """

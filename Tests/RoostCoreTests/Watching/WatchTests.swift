@@ -215,7 +215,7 @@ struct WatchTests {
         func isConnected(_ user: UserID) -> Bool { users.contains(user) }
     }
 
-    @Test("ST-05 a watch names no members to users who may not list them")
+    @Test("ST-05 neither a watch nor a channel's changes name members to users who may not list them")
     func unlisted() throws {
         let world = try CoreWorld()
         for user in ["ann", "bob", "mod"] as [UserID] { try world.user(user) }
@@ -226,6 +226,10 @@ struct WatchTests {
         let watched = try world.perform(WatchChannel(channel: "general"), as: "mod", role: .moderator, connection: 1)
         #expect(watched.members.isEmpty)
         #expect(try !world.perform(WatchChannel(channel: "general"), as: "ann", connection: 2).members.isEmpty)
+        let changes = GetChannelChanges(channel: "general", after: 0)
+        let seen = try world.perform(changes, as: "mod", role: .moderator)
+        #expect(seen.rows.members == nil && !seen.hasMore)
+        #expect(try world.perform(changes, as: "ann").rows.members?.isEmpty == false)
     }
 
     @Test("ST-01 ST-09 §8.9 a mistake in the creation or query of a watch is named by its place")
