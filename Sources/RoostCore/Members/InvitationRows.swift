@@ -169,7 +169,7 @@ extension Invitation: StoredRow {
     /// As in the step `0013 kinds of rows`.
     package static let headBit: Int64? = 1
 
-    /// Returns the changed invitations that the channel's members get.
+    /// Returns the changed invitations that the channel's members get. A page has a limit in bytes, too, as in a user's own stream.
     package static func changed(for request: ChannelChangesRequest) throws -> ChangedRows<Invitation> {
         let (transaction, channel, after) = (request.transaction, request.channel, request.after)
         let sql: SQL = """
@@ -178,15 +178,15 @@ extension Invitation: StoredRow {
             """
         let stamped = try transaction.rows(sql) { (stamp: $0.int64(), row: try Invitation(reading: &$0)) }
         guard stamped.count > request.limit, let last = stamped.prefix(request.limit).last?.stamp else {
-            return ChangedRows(stamped)
+            return ChangedRows(stamped, upTo: pageEnd(of: stamped, sizeBytesMax: request.sizeBytesMax))
         }
         // The invitations of one call share a seq: a page never ends between rows of the same seq.
         let whole: SQL = """
             SELECT i.channel_seq, \(Invitation.columns) FROM invitations i
             WHERE i.channel_id = \(channel) AND i.channel_seq > \(after) AND i.channel_seq <= \(last) ORDER BY i.channel_seq
             """
-        return ChangedRows(
-            try transaction.rows(whole) { (stamp: $0.int64(), row: try Invitation(reading: &$0)) }, upTo: last)
+        let complete = try transaction.rows(whole) { (stamp: $0.int64(), row: try Invitation(reading: &$0)) }
+        return ChangedRows(complete, upTo: pageEnd(of: complete, sizeBytesMax: stretch.sizeBytesMax) ?? last)
     }
 
     /// Returns the changed invitations to and by the user. With its text an invitation can take several thousand bytes, so a
@@ -210,16 +210,22 @@ extension Invitation: StoredRow {
             stamped += part
         }
         stamped.sort { $0.stamp < $1.stamp }
-        // All rows of a stamp are sent together, and a page has those of at least one stamp.
         let sizeBytesMax = limit > Limits.changesPage.max ? Int.max : Limits.pageContentBytes
+        if let end = pageEnd(of: stamped, sizeBytesMax: sizeBytesMax) { upTo = min(upTo ?? .max, end) }
+        return ChangedRows(stamped, upTo: upTo)
+    }
+
+    /// Returns the position at which a page ends before its invitations take more bytes than this; nil if all of them fit. All
+    /// rows of a stamp are sent together, and a page has those of at least one stamp.
+    ///
+    /// - Parameter stamped: The invitations in the order of their stamps.
+    private static func pageEnd(of stamped: [(stamp: Seq, row: Invitation)], sizeBytesMax: Int) -> Seq? {
         var sizeBytes = 0
         for (stamp, row) in stamped {
             sizeBytes += row.contentSizeBytes
-            guard sizeBytes > sizeBytesMax, let first = stamped.first?.stamp, stamp > first else { continue }
-            upTo = min(upTo ?? .max, stamp - 1)
-            break
+            if sizeBytes > sizeBytesMax, let first = stamped.first?.stamp, stamp > first { return stamp - 1 }
         }
-        return ChangedRows(stamped, upTo: upTo)
+        return nil
     }
 
     /// The maximum number of invitations that one call sends, all with one seq of the inviter: a channel is created with users and operators.

@@ -198,6 +198,34 @@ struct ChangesTests {
         }
     }
 
+    @Test("EM-24 NF-04 a page of a channel's changes ends before invitations' texts make it too large, and all of them arrive")
+    func longInvitationsOfChannel() throws {
+        let world = try CoreWorld()
+        try world.channel("team", type: .group, owner: "ann")
+        let users = (0..<300).map { UserID("user-\(1000 + $0)") }
+        for user in users {
+            try world.user(user)
+            try world.perform(UpdatePreferences(autoAcceptInvitations: false), as: user)
+        }
+        let welcome = String(repeating: "🇩🇪", count: Limits.welcomeLength)
+        for start in stride(from: 0, to: 300, by: 100) {
+            try world.perform(InviteMembers(channel: "team", users: Array(users[start..<start + 100]), welcome: welcome), as: "ann")
+        }
+        // The second limit also ends the page before its last stamp.
+        for limit in [Limits.changesPage.max, 250] {
+            var (found, place, pages): ([UserID], Seq, Int) = ([], 0, 0)
+            var hasMore = true
+            while hasMore, pages < 20 {
+                let changes = try world.perform(GetChannelChanges(channel: "team", after: place, limit: limit), as: "ann")
+                let invitations = changes.rows.invitations ?? []
+                #expect(try JSONWriter.bytes(of: invitations).count <= Limits.pageContentBytes)
+                found += invitations.map(\.userId)
+                (place, hasMore, pages) = (changes.seq, changes.hasMore, pages + 1)
+            }
+            #expect(Set(found) == Set(users) && found.count == 300 && pages == 2)
+        }
+    }
+
     @Test("I5 SB-21 with a channel's changed attributes a non-member who watches it gets what they may do now")
     func capabilitiesOfNonMember() throws {
         let world = try CoreWorld()
