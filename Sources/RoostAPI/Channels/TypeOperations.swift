@@ -13,8 +13,8 @@ public struct ListChannelTypes: Operation {
     public func validate() throws(RoostError) {}
 }
 
-/// Creates or replaces a channel type of the app's own. It applies at once to all channels of the type; connected clients receive their new
-/// capabilities with the next channel state sent to them.
+/// Creates or replaces a channel type of the app's own. It applies at once to all channels of the type, except `discovery` and `join`, which
+/// a channel keeps from its creation; connected clients receive their new capabilities with the next channel state sent to them.
 ///
 /// - Throws: `immutable_field` for the name of a preset, `not_found` with the field `basedOn`, `limit_exceeded` for the 51st type.
 public struct PutChannelType: Operation {

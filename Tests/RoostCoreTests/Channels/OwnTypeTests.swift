@@ -20,6 +20,21 @@ import Testing
         #expect(try world.code(SendMessage(channel: "news", clientId: "1", text: "x"), as: "bob") == nil)
     }
 
+    @Test("R03 a channel keeps who finds and who joins it from its creation, and follows its type in the rest")
+    func keptFromCreation() throws {
+        let world = try CoreWorld()
+        try world.user("eve")
+        try world.perform(PutChannelType(type: "club"), as: "root", role: .admin)
+        try world.channel("old", type: "club", owner: "ann")
+        let closed = PolicyChanges(discovery: .members, join: .invited, send: .operators)
+        try world.perform(PutChannelType(type: "club", policy: closed), as: "root", role: .admin)
+        try world.channel("new", type: "club", owner: "ann")
+        let found = try (["old", "new"] as [ChannelID]).map { try world.code(GetChannel(channel: $0), as: "eve") }
+        let joined = try (["old", "new"] as [ChannelID]).map { try world.code(JoinChannel(channel: $0), as: "eve") }
+        #expect(found == [nil, .notFound] && joined == [nil, .inviteRequired])
+        #expect(try world.code(SendMessage(channel: "old", clientId: "1", text: "x"), as: "eve") == .sendNotAllowed)
+    }
+
     @Test("R03 presets can't be changed, types in use can't be deleted, unknown bases and names are refused")
     func refusals() throws {
         let world = try CoreWorld()
