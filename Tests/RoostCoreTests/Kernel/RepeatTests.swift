@@ -214,9 +214,11 @@ struct RepeatTests {
         try world.device("phone", of: "bob")
         let message = try world.send("hi", to: "general", as: "bob").messageId
         try Self.invite(in: world)
+        try world.channel("private", type: .group, owner: "ann", members: ["bob"])
         let operations: [(any Handled, UserID, RoostError.Code)] = [
             (SignOutDevice(device: "phone"), "bob", .notFound), (DeclineInvitation(channel: "general"), "eve", .notInvited),
             (PurgeMessage(channel: "general", message: message), "bob", .notFound),
+            (LeaveChannel(channel: "private"), "bob", .notFound),
         ]
         for (operation, user, code) in operations {
             _ = try perform(operation, in: world, as: user)
