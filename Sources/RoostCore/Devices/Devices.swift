@@ -82,7 +82,7 @@ extension Context {
         (after.name, after.platform) = (device.name?.nilIfEmpty, device.platform?.nilIfEmpty)
         (after.tokenId, after.tokenExpiresAt) = (caller.token?.id, caller.token?.id == nil ? nil : tokenExpiresAt)
         let identity = DeviceIdentity(id: device.deviceId, signIn: after.signIn)
-        // A client that keeps reconnecting causes one write a minute.
+        // A client that keeps reconnecting causes one write a minute, unless its name, platform or token has changed.
         if after == before, now < after.lastUsedAt.after(seconds: 60) { return identity }
         after.lastUsedAt = max(now, after.lastUsedAt)
         try transaction.write(after, of: user)

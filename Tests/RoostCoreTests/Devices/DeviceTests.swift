@@ -56,6 +56,9 @@ struct DeviceTests {
         try world.device("phone", of: "ann", name: "Phone", platform: "iOS")
         let renamed = try world.perform(ListDevices(), as: "ann").first
         #expect(renamed?.name == "Phone" && renamed?.createdAt == start)
+        world.advance(milliseconds: 1000)
+        try world.device("phone", of: "ann", name: "Phone", platform: "iOS", token: TokenIdentity(user: "ann", id: "new"))
+        #expect(try world.perform(ListDevices(), as: "ann").first?.lastUsedAt == world.now)
     }
 
     @Test("signing a device out ends its token and its sockets, and it is listed again when it comes back")
