@@ -2,7 +2,10 @@ extension User: StreamRow {
     package static let kind = "users"
     package var key: String { userId.rawValue }
     package var stamp: Int64 { version }
-    package var contentSizeBytes: Int { (profile.metadata?.sizeBytes ?? 0) + 400 }
+    package var contentSizeBytes: Int {
+        let texts: [String?] = [userId.rawValue, profile.displayName, profile.avatarFileId, profile.status]
+        return texts.reduce((profile.metadata?.sizeBytes ?? 0) + 400) { $0 + ($1.map(JSONBytes.sizeBytes) ?? 0) }
+    }
 }
 
 /// Only on the stream of that user. They have no version: the last one received wins.

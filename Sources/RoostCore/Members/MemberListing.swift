@@ -146,5 +146,5 @@ extension [SortKey] {
 }
 
 extension MemberEntry: ContentSized {
-    var contentSizeBytes: Int { (user?.contentSizeBytes ?? 0) + 400 }
+    var contentSizeBytes: Int { member.contentSizeBytes + (user?.contentSizeBytes ?? 0) + 200 }
 }

@@ -135,6 +135,18 @@ struct ContentSizeTests {
         for (counted, written) in sizes { #expect(counted > written / 10 * 9) }
     }
 
+    @Test("a page of users or members with the longest ids and names counts them")
+    func longUserNames() throws {
+        let id = UserID(String(repeating: "é", count: Limits.identifierLength))
+        let name = String(repeating: "🇩🇪", count: Limits.displayNameLength)
+        let user = User(
+            userId: id, displayName: name, avatarFileId: name, status: name, metadata: ["a": 1], createdAt: time, updatedAt: time)
+        let member = Member(userId: id, role: .member, state: .member, joinedAt: time, joinedSeq: 1, changeSeq: 1)
+        let entry = MemberEntry(member: member, user: user, isOnline: true)
+        #expect(try user.contentSizeBytes >= JSONWriter.bytes(of: user).count)
+        #expect(try entry.contentSizeBytes >= JSONWriter.bytes(of: entry).count)
+    }
+
     @Test("X-01 SB-37 R21 a whole message has a limit, on sending, on editing and through its lists")
     func whole() throws {
         let world = try CoreWorld()
