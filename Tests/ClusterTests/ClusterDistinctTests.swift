@@ -60,6 +60,43 @@ extension RealClusterTests {
             }
         }
 
+        @Test("AM-25 SB-05 SB-12 R04 a creation that finds a channel being deleted by another node makes another, also for its key")
+        func meetsDeletion() async throws {
+            try await TestCluster.run(2) { cluster in
+                let (ann, bob) = (try await cluster.socket("ann", at: 0), try await cluster.socket("bob", at: 1))
+                try await ann.call(CreateChannel(channel: "one", type: .messaging, users: ["bob"]).with { $0.isDistinct = true })
+                // The creation finds the channel, and then waits for this writer at its idempotency key.
+                let deleting = Task.detached {
+                    try cluster.postgres.run(
+                        sql: [
+                            "BEGIN",
+                            """
+                            INSERT INTO idempotency_keys (user_id, request_key, request, channel_id, created_at)
+                            VALUES ('bob', 'once', 'another', 'one', 0)
+                            """,
+                            "UPDATE channel_heads SET is_deleted = 1 WHERE channel_id = 'one'",
+                            """
+                            UPDATE channels SET deleted_at = created_at, is_distinct = 0, distinct_key = NULL WHERE channel_id = 'one'
+                            """,
+                            RealClusterTests.waitForWaiter, "COMMIT",
+                        ], in: cluster.database)
+                }
+                try await eventually("the channel is being deleted") {
+                    try cluster.postgres.run(
+                        sql: ["SELECT 1 FROM channels WHERE channel_id = 'one' FOR UPDATE SKIP LOCKED"], in: cluster.database
+                    ).isEmpty
+                }
+                let create = CreateChannel(type: .messaging, users: ["ann"]).with {
+                    ($0.isDistinct, $0.idempotencyKey) = (true, "once")
+                }
+                let made = try await bob.call(create)
+                _ = try await deleting.value
+                #expect(made.channel.channelId != "one" && made.channel.deletedAt == nil && made.membership?.role == .owner)
+                #expect(try await bob.call(create).channel.channelId == made.channel.channelId)
+                #expect(try await ann.call(QueryChannels()).items.map(\.channel.channelId) == [made.channel.channelId])
+            }
+        }
+
         @Test("AM-25 SB-05 SB-11 R04 if a creation and a change make channels distinct for the same members, one gives way")
         func createsAndChanges() async throws {
             try await TestCluster.run(2) { cluster in

@@ -115,8 +115,11 @@ extension Context {
     }
 
     /// Returns a channel as the caller sees it; the newest message only if the caller may read it.
-    func view(of access: ChannelAccess) throws -> ChannelView {
-        var view = try view(of: access, channel(access.channelId), capabilities: capabilities(in: access))
+    func view(of access: ChannelAccess) throws -> ChannelView { try view(of: access, channel(access.channelId)) }
+
+    /// - Parameter channel: The whole channel.
+    func view(of access: ChannelAccess, _ channel: Channel) throws -> ChannelView {
+        var view = try view(of: access, channel, capabilities: capabilities(in: access))
         view.users = try summaries(for: CollectionOfOne(view))
         return view
     }

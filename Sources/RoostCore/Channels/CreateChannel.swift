@@ -38,17 +38,32 @@ extension CreateChannel: Handled {
         let (policy, others) = (try policy(over: typePolicy), others(than: context.caller.user))
         try context.requireGrantable(policy, ofNewChannelOver: typePolicy, field: self.policy == nil ? "isPublic" : "policy")
         let distinctKey = try distinctKey(policy, others: others, in: context)
-        if let distinctKey, let existing = try context.transaction.distinctChannel(distinctKey) {
-            try context.remember(self, existing)
-            return try context.viewCreated(existing)
-        }
+        if let distinctKey, let existing = try existingChannel(distinctKey, in: &context) { return existing }
         let plan = try plan(policy, distinctKey, others: others, in: context)
         let new = channel ?? context.ids.nextChannelID(at: context.now)
         try refuseTakenAlias(of: new, in: context.transaction)
         if let permission { try context.require(permission, inNewChannelWith: policy, as: plan.owner?.role) }
-        let id = try insert(new, plan, in: &context)
+        guard try insert(new, plan, in: &context) else {
+            // Another node has made the set's channel in the meantime.
+            if let key = plan.distinctKey, let existing = try existingChannel(key, in: &context) { return existing }
+            guard try context.transaction.type(of: new) == nil else { throw RoostError.channelExists }
+            // That one isn't the set's any more: the whole transaction is run again.
+            throw StreamCreatedConcurrently(stream: .channel(new))
+        }
+        try context.remember(self, new)
+        return try context.viewCreated(new)
+    }
+
+    /// Returns the distinct channel of a set of members, and stores it for the request's key; nil if there is none.
+    ///
+    /// Its head isn't locked: after it is found, another node can still delete it or change its members. So it counts only if
+    /// it is still the set's channel when its row is read, by a single statement. Otherwise the caller stores another.
+    private func existingChannel(_ distinctKey: String, in context: inout Context) throws -> ChannelView? {
+        guard let id = try context.transaction.distinctChannel(distinctKey) else { return nil }
         try context.remember(self, id)
-        return try context.viewCreated(id)
+        let found = try context.transaction.accessWithAttributes(to: id, of: context.caller.user, now: context.now)
+        guard let (access, channel) = found, access.isDistinct, access.deletedAt == nil else { return nil }
+        return try context.view(of: access, channel)
     }
 
     /// The result of applying the type's rules to the request.
@@ -176,8 +191,9 @@ extension CreateChannel: Handled {
 
     /// Inserts the channel and its first members as one change, the first of its stream.
     ///
-    /// - Returns: Its id; another channel's id if another node has made that one the set's distinct channel in the meantime.
-    private func insert(_ id: ChannelID, _ plan: Plan, in context: inout Context) throws -> ChannelID {
+    /// - Returns: Whether it was inserted; false if a distinct one wasn't, because another node has made the set's channel in the
+    ///   meantime, or because the id is taken.
+    private func insert(_ id: ChannelID, _ plan: Plan, in context: inout Context) throws -> Bool {
         let now = context.now
         let made = Channel(
             channelId: id, type: effectiveType, isDistinct: plan.distinctKey != nil, isEphemeral: isEphemeral ?? false,
@@ -198,7 +214,7 @@ extension CreateChannel: Handled {
                     \(plan.policy.join), \(made.counters.seq))
             ON CONFLICT DO NOTHING
             """)
-        if created == 0, let key = plan.distinctKey, let existing = try context.transaction.distinctChannel(key) { return existing }
+        if created == 0, plan.distinctKey != nil { return false }
         guard created == 1, try context.transaction.takeNames(of: id, plan.policy.type) else { throw RoostError.channelExists }
         try context.beginStream(of: id, at: made.counters, discovery: plan.policy.discovery)
         try context.takeNames(.channel, id: id.rawValue, before: [], after: ids)
@@ -213,7 +229,7 @@ extension CreateChannel: Handled {
             access.isDistinct = false
             try context.invite(plan.invited, welcome: nil, to: &access)
         }
-        return id
+        return true
     }
 }
 
