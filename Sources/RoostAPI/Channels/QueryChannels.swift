@@ -37,7 +37,8 @@ public struct QueryChannels: Operation {
     public var createdBefore: Int64?
     /// Unix milliseconds.
     public var createdAfter: Int64?
-    /// Whether deleted channels are shown too, to those who may see them (AM-34). False when left out.
+    /// Whether deleted channels are shown too, to those who may see them (AM-34). The caller's own are looked for among the caller's 20,000
+    /// memberships, current and former, that changed last. False when left out.
     public var includeDeleted: Bool?
     /// Whether channels without messages are shown too (SB-24, D-10). True when left out.
     public var includeEmpty: Bool?

@@ -14,7 +14,9 @@ extension QueryChannels: Handled, PagedQuery {
         let (caller, transaction) = (context.caller, context.transaction)
         let sources: [Walk.Source<ChannelID>] =
             switch membership ?? .member {
-            case .member: [try cachedOwnChannels(of: caller.user, in: transaction) ?? ownChannels(of: caller.user, in: transaction)]
+            case .member:
+                try cachedOwnChannels(of: caller.user, in: transaction).map { [$0] }
+                    ?? ownChannels(of: caller.user, in: transaction)
             case .all, .notMember: try findableChannels(for: caller, in: transaction)
             }
         var capabilityCache = Permissions.CapabilityCache(of: caller.role, now: context.now)
@@ -30,19 +32,39 @@ extension QueryChannels: Handled, PagedQuery {
         return page
     }
 
-    /// Returns a source that reads the user's channels matching the query, in its order.
-    func ownChannels(of user: UserID, in transaction: any Transaction) -> Walk.Source<ChannelID> {
+    /// The maximum number of a user's memberships among which deleted channels are found.
+    private static let membershipsMax = Limits.channelsPerUserMax
+
+    /// Returns the sources that read the user's channels matching the query, in its order.
+    ///
+    /// A user can have any number of deleted channels. A query that doesn't include them skips them, and one that does finds
+    /// those among the memberships that changed last.
+    func ownChannels(of user: UserID, in transaction: any Transaction) -> [Walk.Source<ChannelID>] {
+        let living = ownChannels(of: user, among: "members m", where: "m.is_channel_deleted = 0", in: transaction)
+        guard includeDeleted == true else { return [living] }
+        let newest: SQL = """
+            (SELECT channel_id FROM members WHERE user_id = \(user) ORDER BY user_seq DESC LIMIT \(Self.membershipsMax)) AS w
+            CROSS JOIN members m
+            """
+        let areDeleted: SQL = "m.channel_id = w.channel_id AND m.is_channel_deleted = 1"
+        return [living, ownChannels(of: user, among: newest, where: areDeleted, in: transaction)]
+    }
+
+    /// - Parameters:
+    ///   - memberships: What the rows `m` are read from.
+    ///   - condition: The condition that selects them, besides the user.
+    private func ownChannels(
+        of user: UserID, among memberships: SQL, where condition: SQL, in transaction: any Transaction
+    ) -> Walk.Source<ChannelID> {
         let id: SQL = "m.channel_id"
         let columns = effectiveSort.columns(id: id)
         // `CROSS JOIN` makes SQLite keep this order: from the user's own rows to the rows that they refer to.
         let attributes: SQL = needsAttributes ? "CROSS JOIN channels c" : ""
         let joined: SQL = needsAttributes ? "AND c.channel_id = m.channel_id" : ""
-        // There may be any number of deleted channels: a query that doesn't include them skips them.
-        let living: [SQL] = includeDeleted == true ? [] : ["m.is_channel_deleted = 0"]
-        let conditions = (living + self.conditions(id: id) + ownConditions(of: user)).allOf
+        let conditions = ([condition] + self.conditions(id: id) + ownConditions(of: user)).allOf
         return { page in
             let sql: SQL = """
-                SELECT \(columns.joined(by: ", ")) FROM members m CROSS JOIN channel_heads h \(attributes)
+                SELECT \(columns.joined(by: ", ")) FROM \(memberships) CROSS JOIN channel_heads h \(attributes)
                 WHERE m.user_id = \(user) AND m.state = 'member' AND h.channel_id = m.channel_id \(joined)
                 AND \(conditions)\(page.condition(on: columns))
                 ORDER BY \(page.order(by: columns)) LIMIT \(page.count)

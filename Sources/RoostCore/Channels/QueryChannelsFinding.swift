@@ -16,7 +16,7 @@ extension QueryChannels {
         }
         let levels = Discoverability.allCases.filter { $0.isOpen(to: caller) && ($0 != .deleted || includeDeleted == true) }
         let sources = levels.map { channels(at: $0, for: caller, in: transaction) }
-        return membership == .all ? sources + [ownChannels(of: caller.user, in: transaction)] : sources
+        return membership == .all ? sources + ownChannels(of: caller.user, in: transaction) : sources
     }
 
     // MARK: Few channels

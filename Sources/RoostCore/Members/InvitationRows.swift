@@ -186,7 +186,7 @@ extension Invitation: StoredRow {
             WHERE i.channel_id = \(channel) AND i.channel_seq > \(after) AND i.channel_seq <= \(last) ORDER BY i.channel_seq
             """
         let complete = try transaction.rows(whole) { (stamp: $0.int64(), row: try Invitation(reading: &$0)) }
-        return ChangedRows(complete, upTo: pageEnd(of: complete, sizeBytesMax: stretch.sizeBytesMax) ?? last)
+        return ChangedRows(complete, upTo: pageEnd(of: complete, sizeBytesMax: request.sizeBytesMax) ?? last)
     }
 
     /// Returns the changed invitations to and by the user. With its text an invitation can take several thousand bytes, so a

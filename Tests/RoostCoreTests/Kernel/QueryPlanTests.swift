@@ -37,7 +37,8 @@ struct QueryPlanTests {
             let recorder = Recorder(transaction)
             let held = Dictionary(uniqueKeysWithValues: (1...40).map { ("gone-\($0)", Seq(1)) })
             let operations: [any Handled] = [
-                QueryChannels(), QueryChannels(sort: .name), GetTotalUnread(), Resume(after: 0, channels: held),
+                QueryChannels(), QueryChannels(sort: .name), QueryChannels(includeDeleted: true), GetTotalUnread(),
+                Resume(after: 0, channels: held),
             ]
             for operation in operations { try recorder.run(operation, as: "ann", role: .user, now: world.now) }
             _ = try recorder.streams(of: "ann")
@@ -47,6 +48,13 @@ struct QueryPlanTests {
                 let part = "members_by_user (user_id=? AND state=? AND is_channel_deleted=?"
                 let steps = try plan(of: statement, in: transaction)
                 #expect(steps.contains { $0.contains(part) }, "\(statement.text): \(steps)")
+            }
+            // If they are asked for, only those that changed last are passed.
+            let deleted = recorder.statements.filter { $0.text.contains("m.is_channel_deleted = 1") }
+            #expect(deleted.count == 1)
+            for statement in deleted {
+                let steps = try plan(of: statement, in: transaction)
+                #expect(steps.contains { $0.contains("members_by_user_seq (user_id=?") }, "\(steps)")
             }
             // A client's own channels are each looked up by key.
             let named = recorder.statements.filter { $0.text.contains("FROM channel_heads h") && $0.text.contains("m.user_id = ") }

@@ -65,4 +65,37 @@ struct DeletedMembershipsTests {
         #expect(try passed(of: "gone", in: world) == ["ann", "bob"])
         try expectEnded("after")
     }
+
+    @Test("AM-33 AM-34 NF-04 deleted channels are found among a user's 20,000 memberships that changed last, living ones always")
+    func manyDeleted() throws {
+        let world = try CoreWorld()
+        try world.channel("kept", owner: "bob")
+        let count = Limits.channelsPerUserMax + 1500
+        try BulkRows.channels(count, in: world)
+        try BulkRows.memberships(count, of: "bob", in: world)
+        // Those with the first numbers changed longest ago, and the living one before them.
+        for sql in [
+            "UPDATE members SET user_seq = 0 WHERE channel_id = 'kept'",
+            """
+            UPDATE members SET user_seq = joined_at / 1000 - 1000000000, is_channel_deleted = 1
+            WHERE user_id = 'bob' AND channel_id <> 'kept'
+            """,
+            "UPDATE channels SET deleted_at = updated_at WHERE channel_id <> 'kept'",
+            "UPDATE channel_heads SET is_deleted = 1 WHERE channel_id <> 'kept'",
+        ] as [SQL] { try world.execute(sql) }
+
+        // One of a thousand is of this type.
+        var query = QueryChannels(includeDeleted: true, sort: .created, order: .ascending, limit: 7).with {
+            $0.customTypes = ["rare"]
+        }
+        var found: [ChannelID] = []
+        repeat {
+            let page = try world.perform(query, as: "bob")
+            found += page.items.map(\.channel.channelId)
+            query.cursor = page.nextCursor
+        } while query.cursor != nil
+        #expect(found == (2...21).map { ChannelID("bulk-\($0 * 1000)") })
+        let newest = try world.perform(QueryChannels(includeDeleted: true, sort: .created, limit: 2), as: "bob").items
+        #expect(newest.map(\.channel.channelId) == ["kept", ChannelID("bulk-\(count)")])
+    }
 }
