@@ -148,7 +148,7 @@ private final class StatementRecorder: Transaction {
             let recorder = StatementRecorder(transaction, transaction.dialect)
             let ids = IDGenerator()
             var context = Context(transaction: recorder, caller: Caller(user: "ann"), now: try transaction.now(), ids: ids)
-            try context.later(EffectWorld.waiting, key: "1", payload: SampleText.effect, at: context.now)
+            try context.schedule(EffectWorld.waiting, key: "1", payload: SampleText.effect, at: context.now)
             return recorder.statements
         }
     }
