@@ -143,17 +143,18 @@ extension Sync {
         keep(item, removing: refused, for: token)
     }
 
-    /// Restores a message: one whose deletions the server can't have yet was never deleted. Other messages that they name are still deleted.
+    /// Restores a message: one whose deletions the server can't have yet was never deleted. Other messages that they name are still deleted. A deletion
+    /// that only another chat of the same files knows counts too.
     ///
     /// - Parameter mayBeDeleted: Whether the server may have deleted the message before all pending operations.
     private mutating func enqueue(_ item: OutboxItem, _ undelete: UndeleteMessage, mayBeDeleted: Bool, for token: CallToken) {
-        let earlier = changes(of: .stored(undelete.message), beside: item).filter {
-            !$0.isRefused && ($0.operation.isDeletion || $0.operation.isUndeletion)
-        }
+        let earlier = deletionsAndUndeletions(of: undelete.message, beside: item)
         if let last = earlier.last, last.operation.isUndeletion { return join(last, for: token) }
         // What precedes an earlier undeletion is reverted by that one.
         let start = earlier.lastIndex(where: { $0.operation.isUndeletion }).map { $0 + 1 } ?? earlier.startIndex
         let deletions = earlier.suffix(from: start)
+        // Each of them is cancelled, changed or followed in this step: an unsent one doesn't stay in this queue, which would send it.
+        takeOverRows { row in deletions.contains { $0.id == row.id } }
         let unsent = deletions.filter { $0.isUnsent && !isInFlight($0) }
         guard let oldest = unsent.first else { return keep(item, for: token) }
         // Then the undeletion is sent: cancelling the unsent deletions isn't enough. A pending undeletion before them is, so it isn't requested twice.
@@ -169,6 +170,16 @@ extension Sync {
         if isDeleted { return keep(item, removing: superseded, for: token) }
         if let changed = ofOthers.first, changed.id == oldest.id { return keepChanged(changed, removing: superseded, for: token) }
         takeBack(oldest, with: Array(superseded.dropFirst()), for: token)
+    }
+
+    /// Returns the deletions and undeletions of a message that count, in order, with those that only another chat of the same files knows.
+    private func deletionsAndUndeletions(of message: MessageID, beside item: OutboxItem) -> [OutboxItem] {
+        let others = unknownRows.filter {
+            $0.channel == item.channel && $0.operation.changed.contains(.stored(message)) && !$0.isForAnother(than: item.server)
+        }
+        return (changes(of: .stored(message), beside: item) + others)
+            .filter { !$0.isRefused && ($0.operation.isDeletion || $0.operation.isUndeletion) }
+            .sorted { $0.place < $1.place }
     }
 
     /// Deletes a message permanently, several at once, or some for the user alone.

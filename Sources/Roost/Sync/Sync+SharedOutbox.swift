@@ -33,12 +33,8 @@ extension Sync {
     mutating func takeOver(_ outbox: SavedOutbox) {
         readOutbox(outbox)
         var channels: [ChannelID?] = []
-        for item in withoutMessagesOfOtherChats(outbox) where queues[item.channel]?.items[item.id] == nil {
-            // Its row stays until the stream brings it.
-            if let message = item.message, acknowledged[message] != nil { continue }
-            queues[item.channel, default: OutboxQueue()].put(item, for: server)
-            if !channels.contains(item.channel) { channels.append(item.channel) }
-        }
+        for item in unknownRows where !channels.contains(item.channel) { channels.append(item.channel) }
+        takeOverRows { _ in true }
         for channel in channels {
             showOverlay(of: channel)
             sendNext(in: channel)
@@ -46,9 +42,11 @@ extension Sync {
     }
 
     /// Takes in what another chat has changed, sent or discarded, before anything is decided by what this one knows. Operations that this chat is
-    /// writing or sending stay as it knows them. Those that it doesn't know stay with the other chat, which sends or leaves them (``takeOver(_:)``).
+    /// writing or sending stay as it knows them. Those that it doesn't know stay with the other chat, which sends or leaves them (``takeOver(_:)``),
+    /// unless a request that comes right after this concerns them (``takeOverRows(where:)``).
     mutating func readOutbox(_ outbox: SavedOutbox) {
         lastNumber = max(lastNumber, outbox.lastNumber)
+        noteUnknownRows(of: outbox)
         let rows = Dictionary(outbox.items.map { ($0.id, $0) }) { first, _ in first }
         let channels = queuedChannels
         let known = channels.flatMap { queues[$0]?.resting ?? [] }
@@ -76,6 +74,20 @@ extension Sync {
             showOverlay(of: channel)
             sendNext(in: channel)
         }
+    }
+
+    /// Notes which operations only other chats know. A message that was acknowledged here isn't one: its row stays until the stream brings it.
+    private mutating func noteUnknownRows(of outbox: SavedOutbox) {
+        unknownRows = withoutMessagesOfOtherChats(outbox).filter { row in
+            queues[row.channel]?.items[row.id] == nil && row.message.map { acknowledged[$0] == nil } ?? true
+        }
+    }
+
+    /// Puts operations that only other chats know into this chat's queues, which sends them from then on: the caller cancels them, changes them, or
+    /// adds what has to follow them, before anything is sent.
+    mutating func takeOverRows(where matches: (OutboxItem) -> Bool) {
+        for row in unknownRows where matches(row) { queues[row.channel, default: OutboxQueue()].put(row, for: server) }
+        unknownRows.removeAll(where: matches)
     }
 
     /// Whether the chat that has begun to send an operation sends it alone: an ephemeral channel doesn't recognise a message by its client id, and

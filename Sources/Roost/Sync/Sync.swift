@@ -175,6 +175,9 @@ struct Sync: Sendable {
 
     // Outbox.
     var queues: [ChannelID?: OutboxQueue] = [:]
+    /// The operations in the file that only other chats of the same files know, as last read. They stay with those chats, except those that a request
+    /// here concerns (``takeOverRows(where:)``).
+    var unknownRows: [OutboxItem] = []
     /// How many frequent operations may have a key now.
     var keyAllowance = KeyAllowance()
     /// Acknowledged messages whose event the stream hasn't brought yet, with their rows in the outbox.

@@ -363,6 +363,8 @@ actor SyncDriver {
                 for output in next { timers.note(output) }
                 outputs += next
             }
+            // It was read for this batch. The others may change it before the next one.
+            machine?.unknownRows = []
             await perform(outputs)
             signals.endWatches { machine?.wantsWatch(of: $0) ?? false }
             if stopsUnderWay > 0 { stopsUnderWay -= batch.count { if case .stop = $0 { true } else { false } } }

@@ -253,6 +253,20 @@ struct TwoChatsTests {
         await first.disconnect()
     }
 
+    @Test("SB-59 R08 I4 A message that one chat deletes permanently offline, and another one restores, isn't deleted")
+    func restoredByOther() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let server = TinyServer()
+        let (first, second) = (try await offline(server), try await offline(server))
+        let message = MessageID(rawValue: 1)
+        try await first.channel("general").purge(message)
+        #expect(try await kept(by: second) == [.purge(PurgeMessage(channel: "general", message: message))])
+        try await second.channel("general").undelete(message)
+        #expect(try await kept(by: second) == [])
+        // If it were gone before, the other one would have its operations.
+        await first.disconnect()
+    }
+
     @Test("R08 I3 Operations of one chat come after earlier ones of another, however many these are")
     func order() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }

@@ -9,12 +9,12 @@ struct SharedOutboxTests {
     private static let channel = Harness.channel
     private static let purge = PurgeMessage(channel: channel, message: MessageID(rawValue: 3))
 
-    /// Two clients that have read the same outbox, with an operation that was requested without a connection.
-    private func clients(_ operation: OutboxOperation) async throws -> (Harness, Harness) {
+    /// Two clients that have read the same outbox, empty or with an operation that was requested without a connection.
+    private func clients(_ operation: OutboxOperation? = nil) async throws -> (Harness, Harness) {
         var client = try await Harness()
         try await client.connectWithChannel()
         try await client.feed(.stop)
-        try await client.enqueue(operation)
+        if let operation { try await client.enqueue(operation) }
         return (try await client.restarted(), try await client.restarted())
     }
 
@@ -79,6 +79,63 @@ struct SharedOutboxTests {
             #expect(second.sync.queues[Self.channel]?.items.values.map(\.operation) == [deletion])
             #expect(try await first.outbox.items().map(\.operation) == [deletion])
         }
+    }
+
+    @Test("SB-59 R08 I4 restoring a message cancels its unsent deletions, also one that only the other chat knows")
+    func deletionOfOther() async throws {
+        let (message, purge) = (Self.purge.message, OutboxOperation.purge(Self.purge))
+        let undelete = OutboxOperation.undelete(UndeleteMessage(channel: Self.channel, message: message))
+        func deletion(_ messages: [MessageID]) -> OutboxOperation {
+            .deleteMany(DeleteMessages(channel: Self.channel, messages: messages))
+        }
+        let other = MessageID(rawValue: 2)
+        let cases: [(known: OutboxOperation?, rest: [OutboxOperation])] = [
+            (nil, []), (deletion([message, other]), [deletion([other])]),
+            // It is deleted on the server.
+            (undelete, [undelete]),
+        ]
+        for (known, rest) in cases {
+            var (first, second) = try await clients(known)
+            try await first.enqueue(purge)
+            try await second.feed(.outboxRead(try await shared(second)))
+            try await second.enqueue(undelete)
+            #expect(try await second.outbox.items().map(\.operation) == rest)
+            #expect((second.sync.queues[Self.channel]?.items.values.map(\.operation) ?? []) == rest)
+            let failures = second.take().filter { if case .reply(_, .failure) = $0 { true } else { false } }
+            #expect(failures.isEmpty)
+        }
+
+        // A connected one doesn't send it before that.
+        var (first, second) = try await clients()
+        try await connect(&second, at: 1000)
+        try await first.enqueue(purge)
+        try await second.feed(.outboxRead(try await shared(second)))
+        try await second.enqueue(undelete)
+        #expect(second.calls.isEmpty && second.sync.queues.isEmpty)
+        #expect(try await second.outbox.count() == 0)
+
+        // The file is read once for several requests.
+        let mute = OutboxOperation.mute(MuteNotifications(channel: Self.channel))
+        (first, second) = try await clients()
+        try await first.enqueue(purge)
+        try await second.feed(.outboxRead(try await shared(second)))
+        for operation in [mute, undelete] { try await second.enqueue(operation) }
+        #expect(try await second.outbox.items().map(\.operation) == [mute])
+    }
+
+    @Test("SB-59 R08 I3 an undeletion follows the deletion that the other chat is sending, also if only that chat knew of it")
+    func deletionSentByOther() async throws {
+        let delete = OutboxOperation.delete(DeleteMessage(channel: Self.channel, message: Self.purge.message))
+        let undelete = OutboxOperation.undelete(UndeleteMessage(channel: Self.channel, message: Self.purge.message))
+        var (first, second) = try await clients()
+        try await connect(&first, at: 1000)
+        try await first.enqueue(delete)
+        try await second.feed(.outboxRead(try await shared(second)))
+        try await second.enqueue(undelete)
+        #expect(try await second.outbox.items().map(\.operation) == [delete, undelete])
+        try await connect(&second, at: 60_000)
+        #expect(second.calls.values.sorted() == ["message.delete"])
+        #expect(second.keys["message.delete"]?.count == 1 && second.keys["message.delete"] == first.keys["message.delete"])
     }
 
     /// Two clients that have read the same outbox, with a message for an ephemeral channel.
