@@ -264,6 +264,21 @@ struct OutboxItem: Hashable, Sendable {
     /// The sender's own key of the message that it sends.
     var message: MessageKey? { operation.sent.map { MessageKey(channel: $0.channel, clientId: $0.clientId) } }
 
+    /// The pending message that it sends or changes.
+    var pendingMessage: MessageKey? {
+        if let message { return message }
+        guard let channel, case .sent(let client)? = operation.changed.first else { return nil }
+        return MessageKey(channel: channel, clientId: client)
+    }
+
+    /// Whether a row names it.
+    func isNamed(by row: OutboxRow) -> Bool {
+        switch row {
+        case .operation(let id, let channel): id == self.id && channel == self.channel
+        case .message(let key): key == message
+        }
+    }
+
     /// Whether the server's refusal is final.
     var isRefused: Bool { failure != nil && !isWaiting }
 

@@ -33,7 +33,8 @@ extension Sync {
 
     /// Sends a refused operation again. An operation meant for another server waits for ``resolveOthers(discard:)``.
     mutating func retry(_ row: OutboxRow) {
-        guard let item = item(row), item.failure != nil, isForThisServer(item) else { return }
+        guard let item = itemOfAnyChat(row), item.failure != nil, isForThisServer(item) else { return }
+        takeOver(item)
         resend(item)
     }
 
@@ -64,7 +65,8 @@ extension Sync {
 
     /// Discards an operation. One that is in flight may arrive all the same; its effect then arrives with the stream.
     mutating func discard(_ row: OutboxRow) {
-        guard let item = item(row) else { return }
+        guard let item = itemOfAnyChat(row) else { return }
+        takeOver(item)
         giveUp(item)
         showOverlay(of: item.channel)
         sendNext(in: item.channel)
@@ -72,6 +74,8 @@ extension Sync {
 
     /// Sends the operations that were meant for another server to this one, or discards them.
     mutating func resolveOthers(discard discards: Bool) {
+        let server = server
+        takeOverRows { $0.server != nil && $0.server != server }
         for channel in queuedChannels {
             let others = (queues[channel]?.items.values.filter { !isForThisServer($0) } ?? []).sorted { $0.place < $1.place }
             for var item in others {

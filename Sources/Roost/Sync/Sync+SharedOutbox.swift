@@ -90,6 +90,14 @@ extension Sync {
         unknownRows.removeAll(where: matches)
     }
 
+    /// Returns the operation that a row names, also one that only another chat knows: the app is shown both alike.
+    func itemOfAnyChat(_ row: OutboxRow) -> OutboxItem? { item(row) ?? unknownRows.first { $0.isNamed(by: row) } }
+
+    /// Takes over an operation that only another chat knows, with the refused message that it changes: the change is sent as part of that.
+    mutating func takeOver(_ item: OutboxItem) {
+        takeOverRows { row in row.id == item.id || row.isRefused && row.message != nil && row.message == item.pendingMessage }
+    }
+
     /// Whether the chat that has begun to send an operation sends it alone: an ephemeral channel doesn't recognise a message by its client id, and
     /// everyone would get it twice.
     func isSentByOneChat(_ item: OutboxItem) -> Bool { item.message.map { isEphemeral($0.channel) } ?? false }
@@ -100,11 +108,7 @@ extension Sync {
         let sent = outbox.items.filter { outbox.others.contains($0.id) && !$0.isUnsent && isSentByOneChat($0) }
         guard !sent.isEmpty else { return outbox.items }
         let others = Set(sent.compactMap(\.message))
-        return outbox.items.filter { item in
-            if let key = item.message { return !others.contains(key) }
-            guard case .sent(let client)? = item.operation.changed.first, let channel = item.channel else { return true }
-            return !others.contains(MessageKey(channel: channel, clientId: client))
-        }
+        return outbox.items.filter { item in item.pendingMessage.map { !others.contains($0) } ?? true }
     }
 
     /// Forgets an operation that another chat of the same files has sent or discarded.

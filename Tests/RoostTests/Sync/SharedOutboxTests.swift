@@ -138,6 +138,37 @@ struct SharedOutboxTests {
         #expect(second.keys["message.delete"]?.count == 1 && second.keys["message.delete"] == first.keys["message.delete"])
     }
 
+    @Test("R08 I4 a refused message that only the other one knows is sent again, or discarded", arguments: [true, false])
+    func refusedByOther(isRetried: Bool) async throws {
+        let row = OutboxRow.message(MessageKey(channel: Self.channel, clientId: "c1"))
+        var (first, second) = try await clients()
+        try await connect(&first, at: 1000)
+        try await connect(&second, at: 2000)
+        try await first.send("hi", clientId: "c1")
+        // One that isn't refused stays with the other.
+        try await second.feed(.outboxRead(try await shared(second)))
+        try await second.feed(.retry(row))
+        #expect(second.calls.isEmpty && second.sync.queues.isEmpty)
+        try await first.refuse("message.send", with: RoostError(.notPermitted, "No."))
+        try await second.feed(.outboxRead(try await shared(second)))
+        try await second.feed(isRetried ? .retry(row) : .discard(row))
+        #expect(second.calls.values.sorted() == (isRetried ? ["message.send"] : []))
+        #expect(try await second.outbox.count() == (isRetried ? 1 : 0))
+    }
+
+    @Test("R08 I4 operations for another server that only the other one knows are sent or discarded too", arguments: [true, false])
+    func otherServer(isDiscarded: Bool) async throws {
+        var (first, second) = try await clients()
+        try await second.connect(epoch: "second", server: "other")
+        try await second.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
+        try await first.enqueue(.mute(MuteNotifications(channel: Self.channel)))
+        #expect(try await first.outbox.items().map(\.server) == ["server"])
+        try await second.feed(.outboxRead(try await shared(second)))
+        try await second.feed(.resolveOthers(discard: isDiscarded))
+        #expect(second.calls.values.sorted() == (isDiscarded ? [] : ["channel.muteNotifications"]))
+        #expect(try await second.outbox.count() == (isDiscarded ? 0 : 1))
+    }
+
     /// Two clients that have read the same outbox, with a message for an ephemeral channel.
     private func clientsInEphemeralChannel() async throws -> (Harness, Harness) {
         var client = try await Harness()
