@@ -15,9 +15,9 @@ extension Sync {
         switch operation {
         case .send(let message): enqueue(item, sending: message, for: token)
         case .edit(let edit, let client): enqueue(item, edit, client, for: token)
-        case .delete(let delete, let client): enqueue(item, delete, client, for: token)
+        case .delete(let delete, let client): enqueue(item, delete, client, mayBeDeleted: mayBeDeleted, for: token)
         case .undelete(let undelete): enqueue(item, undelete, mayBeDeleted: mayBeDeleted, for: token)
-        case .deleteMany, .deleteForMe, .purge: enqueue(item, deleting: operation.changed, for: token)
+        case .deleteMany, .deleteForMe, .purge: enqueue(item, deleting: operation.changed, mayBeDeleted: mayBeDeleted, for: token)
         case .metaArrays: keep(item, for: token)
         case .read(let read): enqueue(item, read, serverReadSeq: serverReadSeq, for: token)
         case .unread(let unread):
@@ -126,7 +126,12 @@ extension Sync {
         keep(item, for: token)
     }
 
-    private mutating func enqueue(_ item: OutboxItem, _ delete: DeleteMessage, _ client: ClientID?, for token: CallToken) {
+    /// Deletes a message.
+    ///
+    /// - Parameter mayBeDeleted: Whether the server may have deleted the message before all pending operations.
+    private mutating func enqueue(
+        _ item: OutboxItem, _ delete: DeleteMessage, _ client: ClientID?, mayBeDeleted: Bool, for token: CallToken
+    ) {
         guard let target = target(delete.message, client, in: delete.channel, for: token) else { return }
         if case .sent(let client) = target,
             let sent = self.item(.message(MessageKey(channel: delete.channel, clientId: client))), sent.isUnsent
@@ -139,8 +144,9 @@ extension Sync {
         let last = earlier.last { ($0.operation.isDeletion || $0.operation.isUndeletion) && !$0.isRefused }
         if let last, last.operation.isDeletion { return join(last, for: token) }
         // The others stay: if this one is taken back, they count again.
-        let refused = earlier.filter { $0.isRefused && isTakenBack($0) }
-        keep(item, removing: refused, for: token)
+        let isPointless = mayBeDeleted && endsWithUndeletion(earlier)
+        let superseded = earlier.filter { isTakenBack($0) && ($0.isRefused || isPointless && $0.operation.isUndeletion) }
+        keep(item, removing: superseded, for: token)
     }
 
     /// Restores a message: one whose deletions the server can't have yet was never deleted. Other messages that they name are still deleted. A deletion
@@ -183,14 +189,27 @@ extension Sync {
     }
 
     /// Deletes a message permanently, several at once, or some for the user alone.
-    private mutating func enqueue(_ item: OutboxItem, deleting messages: [ChangedMessage], for token: CallToken) {
+    ///
+    /// - Parameter mayBeDeleted: Whether the server may have deleted the one message before all pending operations.
+    private mutating func enqueue(
+        _ item: OutboxItem, deleting messages: [ChangedMessage], mayBeDeleted: Bool, for token: CallToken
+    ) {
         let earlier = messages.flatMap { changes(of: $0, beside: item) }
         if let known = repeated(by: item, among: earlier) { return join(known, for: token) }
         // If the server refuses one of several messages, it deletes none.
         guard case .purge = item.operation else { return keep(item, for: token) }
         // A pending undeletion stays: if this one is taken back, it counts again. One that waits for a mute to end would hold this one up.
-        let superseded = earlier.filter { isTakenBack($0) && ($0.isRefused || $0.isWaiting || !$0.operation.isUndeletion) }
+        let isPointless = mayBeDeleted && endsWithUndeletion(earlier)
+        let superseded = earlier.filter {
+            isTakenBack($0) && ($0.isRefused || $0.isWaiting || isPointless || !$0.operation.isUndeletion)
+        }
         keep(item, removing: superseded, for: token)
+    }
+
+    /// Whether the last change of a message that counts restores it. If the message may be deleted, and is deleted again, that undeletion is pointless:
+    /// sent, it would publish the message for a moment, and restoring the message later requests another one. An edit after it needs it.
+    private func endsWithUndeletion(_ changes: [OutboxItem]) -> Bool {
+        changes.last { !$0.isRefused }?.operation.isUndeletion ?? false
     }
 
     /// Returns the changes of a message that are for the same server as another operation: those for another server don't concern this one's message.

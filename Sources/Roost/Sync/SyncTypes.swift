@@ -193,7 +193,8 @@ extension Sync {
         /// Arrivals couldn't be reported.
         case unreported([ChannelID: Seq])
         /// An operation to keep until it is carried out, with a random id and this device's time. If it marks the channel as read, `serverReadSeq` is
-        /// how far the server has reported that the channel is read. If it restores a message, `mayBeDeleted` is whether the server may have deleted it.
+        /// how far the server has reported that the channel is read. If it deletes or restores one message, `mayBeDeleted` is whether the server may have
+        /// deleted that.
         case enqueue(CallToken, OutboxOperation, id: Int64, at: Timestamp, serverReadSeq: Seq = 0, mayBeDeleted: Bool = false)
         case startReading(CallToken, ChannelID)
         /// With the values for the read mark that is enqueued.

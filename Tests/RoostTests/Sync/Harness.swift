@@ -79,8 +79,8 @@ struct Harness {
     mutating func enqueue(_ operation: OutboxOperation) async throws {
         lastToken += 1
         var mayBeDeleted = false
-        if case .undelete(let undelete) = operation {
-            mayBeDeleted = try await store.read { try $0.serverMayHaveDeleted(undelete.message, in: undelete.channel) }
+        if operation.isDeletion || operation.isUndeletion {
+            mayBeDeleted = try await store.read { try $0.serverMayHaveDeleted(messageOf: operation) }
         }
         try await feed(
             .enqueue(lastToken, operation, id: lastToken, at: Timestamp(milliseconds: 0), mayBeDeleted: mayBeDeleted))

@@ -168,6 +168,13 @@ struct OutboxChangeTests {
         }
     }
 
+    /// The server's event of the first message's deletion.
+    private static var deletionOfFirst: Event {
+        var gone = message(2, "", changedAt: 4)
+        gone.deletedAt = Timestamp(milliseconds: 4)
+        return edited(gone, messages: 2)
+    }
+
     @Test("SB-59 restoring a message that may be deleted on the server is requested, though its unsent deletions are cancelled")
     func deletedOnServer() async throws {
         func purge(_ id: Int64) -> OutboxOperation {
@@ -192,12 +199,36 @@ struct OutboxChangeTests {
         for (requested, rest) in cases {
             var client = try await Harness()
             try await client.connectWithChannel()
-            var gone = message(2, "", changedAt: 4)
-            gone.deletedAt = Timestamp(milliseconds: 4)
-            try await client.receive(edited(gone, messages: 2))
+            try await client.receive(Self.deletionOfFirst)
             try await client.feed(.stop)
             for operation in requested { try await client.enqueue(operation) }
             #expect(try await client.outbox.items().map(\.operation) == rest)
+        }
+    }
+
+    @Test("SB-59 restoring a message that the server has deleted isn't requested if the message is deleted again before that")
+    func restorationTakenBack() async throws {
+        let message = Self.first
+        let undelete = OutboxOperation.undelete(UndeleteMessage(channel: Self.channel, message: message))
+        let edit = OutboxOperation.edit(EditMessage(channel: Self.channel, message: message, text: "uno"))
+        let deletions: [OutboxOperation] = [
+            .delete(DeleteMessage(channel: Self.channel, message: message)),
+            .purge(PurgeMessage(channel: Self.channel, message: message)),
+        ]
+        for deletion in deletions {
+            for isDeleted in [true, false] {
+                var client = try await Harness()
+                try await client.connectWithChannel()
+                if isDeleted { try await client.receive(Self.deletionOfFirst) }
+                try await client.feed(.stop)
+                for operation in [undelete, deletion] { try await client.enqueue(operation) }
+                #expect(try await client.outbox.items().map(\.operation) == (isDeleted ? [deletion] : [undelete, deletion]))
+                try await client.enqueue(undelete)
+                #expect(try await client.outbox.items().map(\.operation) == [undelete])
+                // Without the undeletion the edit would be refused.
+                for operation in [edit, deletion] { try await client.enqueue(operation) }
+                #expect(try await client.outbox.items().map(\.operation) == [undelete, edit, deletion])
+            }
         }
     }
 
