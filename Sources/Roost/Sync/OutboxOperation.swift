@@ -107,6 +107,14 @@ enum OutboxOperation: Hashable, Sendable {
         }
     }
 
+    /// Whether it deletes a single message for everyone.
+    var isDeletionOfOne: Bool {
+        switch self {
+        case .delete, .purge: true
+        default: false
+        }
+    }
+
     /// Whether it restores a message.
     var isUndeletion: Bool { if case .undelete = self { true } else { false } }
 

@@ -140,9 +140,9 @@ extension Sync {
         }
         let item = aimed(item, at: target, in: delete.channel)
         let earlier = changes(of: target, beside: item)
-        // A message that is restored before is deleted again.
-        let last = earlier.last { ($0.operation.isDeletion || $0.operation.isUndeletion) && !$0.isRefused }
-        if let last, last.operation.isDeletion { return join(last, for: token) }
+        // A message that is restored before is deleted again. The deletion of several isn't enough: the server may refuse it for another one.
+        let last = earlier.last { ($0.operation.isDeletionOfOne || $0.operation.isUndeletion) && !$0.isRefused }
+        if let last, last.operation.isDeletionOfOne { return join(last, for: token) }
         // The others stay: if this one is taken back, they count again.
         let isPointless = mayBeDeleted && endsWithUndeletion(earlier)
         let superseded = earlier.filter { isTakenBack($0) && ($0.isRefused || isPointless && $0.operation.isUndeletion) }

@@ -259,6 +259,17 @@ struct OutboxOperationTests {
         #expect(try await client.outbox.items().map(\.operation) == [deletion(3), deletion(2, 3)])
     }
 
+    @Test("SB-59 deleting a message is requested beside a deletion of several, which the server may refuse for another one")
+    func deletedBesideSeveral() async throws {
+        let delete = OutboxOperation.delete(DeleteMessage(channel: Self.channel, message: MessageID(rawValue: 2)))
+        var client = try await offline()
+        for operation in [deletion(2, 3), delete, delete] { try await client.enqueue(operation) }
+        #expect(try await client.outbox.items().map(\.operation) == [deletion(2, 3), delete])
+        try await reconnect(&client)
+        try await client.refuse("message.deleteMany", with: RoostError(.notMessageOwner, "No."))
+        #expect(client.calls.values.sorted() == ["message.delete"])
+    }
+
     @Test("Changes of a message that may have been sent follow it, with the id that it gets")
     func sentMessage() async throws {
         var client = try await Harness()
