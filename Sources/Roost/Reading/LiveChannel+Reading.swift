@@ -50,20 +50,10 @@ extension Chat {
     /// Marks all of the user's channels as read that have unread messages or mention the user, as far as this device knows. See
     /// ``LiveChannel/markRead(upTo:)``.
     ///
+    /// Later calls wait until all marks are stored, so a channel that is marked as unread next stays unread. Leave `isolation` out, as for
+    /// ``call(_:isolation:)``.
+    ///
     /// - Throws: `RoostError` with `unavailable` if this device can't read or store it, `unauthenticated` after ``Chat/logOut(discardingUnsent:)``;
     ///   `CancellationError`.
-    public func markAllRead() async throws {
-        let unread: Set<ChannelID>
-        do {
-            unread = try await driver.prepare().store.read { database in
-                let places = try ChannelQuery(hidden: .all).places(in: database)
-                // A message that was read may mention the user after a later edit. Deleted channels aren't among the places.
-                let mentioning = try Set(places.map(\.id)).intersection(database.mentioningChannels())
-                return Set(places.filter { $0.unreadCount > 0 }.map(\.id)).union(mentioning)
-            }
-        } catch {
-            throw driver.thrown(error)
-        }
-        for channel in unread.sorted() { try await driver.enqueue(.read(MarkRead(channel: channel))) }
-    }
+    public func markAllRead(isolation: isolated (any Actor)? = #isolation) async throws { try await driver.markAllRead() }
 }

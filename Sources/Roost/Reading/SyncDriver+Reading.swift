@@ -15,6 +15,35 @@ extension SyncDriver {
     }
 }
 
+extension SyncDriver {
+    /// Marks all of the user's channels as read that have something unread.
+    func markAllRead(isolation: isolated (any Actor)? = #isolation) async throws { try await markAllRead(order.take()) }
+
+    /// - Parameter turn: Passed on when all marks are kept: only then is it known which channels they are for.
+    private func markAllRead(_ turn: CallOrder.Turn) async throws {
+        defer { turn.pass() }
+        try await turn.comes()
+        let unread = try await unreadChannels()
+        // In the app's order they would wait for this turn.
+        let marks = CallOrder()
+        for channel in unread { try await enqueue(.read(MarkRead(channel: channel)), marks.take()) }
+    }
+
+    /// The channels that have unread messages or mention the user, as far as this device knows.
+    private func unreadChannels() async throws -> [ChannelID] {
+        do {
+            return try await prepare().store.read { database in
+                let places = try ChannelQuery(hidden: .all).places(in: database)
+                // A message that was read may mention the user after a later edit. Deleted channels aren't among the places.
+                let mentioning = try Set(places.map(\.id)).intersection(database.mentioningChannels())
+                return Set(places.filter { $0.unreadCount > 0 }.map(\.id)).union(mentioning).sorted()
+            }
+        } catch {
+            throw thrown(error)
+        }
+    }
+}
+
 extension Database {
     fileprivate func serverReadSeq(of channel: ChannelID) throws -> Seq {
         // The server may have received the mark as unread without its answer being stored.

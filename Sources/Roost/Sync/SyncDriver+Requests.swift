@@ -278,7 +278,7 @@ extension SyncDriver {
         if draft == message.text, !message.text.isEmpty { try? await enqueue(.draft(SetDraft(channel: channel, text: "")), next) }
     }
 
-    private func enqueue(_ operation: OutboxOperation, _ turn: CallOrder.Turn) async throws {
+    func enqueue(_ operation: OutboxOperation, _ turn: CallOrder.Turn) async throws {
         // What the user sends is kept even if its screen is gone before its turn.
         await turn.waitIgnoringCancellation()
         try await whileWriting { try await keep(operation, turn) }

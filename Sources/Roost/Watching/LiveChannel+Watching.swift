@@ -18,7 +18,7 @@ extension LiveChannel {
         try await chat.call(WatchChannel(channel: id, limit: limit, watchersLimit: watchersLimit))
     }
 
-    /// Ends the watches that ``watch(limit:watchersLimit:)`` and ``Chat/watch(_:)`` began. Does nothing if there are none (ST-10).
+    /// Ends the watches that ``watch(limit:watchersLimit:)`` and ``Chat/watch(_:isolation:)`` began. Does nothing if there are none (ST-10).
     ///
     /// A ``LivePresence`` of the channel holds its own watch: while one is kept, the channel stays watched and its events keep arriving.
     ///
@@ -32,19 +32,24 @@ extension Chat {
     /// reconnect, and end with ``LiveChannel/unwatch()``.
     ///
     /// Channels that the user may find but not watch are returned too. If the task is cancelled before the answer arrives, or none arrives in time,
-    /// this call leaves none of them watched.
+    /// this call leaves none of them watched. Leave `isolation` out, as for ``call(_:isolation:)``.
     /// - Throws: The errors of ``call(_:isolation:)``.
-    public func watch(_ query: QueryChannels) async throws -> Page<ChannelView> {
+    public func watch(
+        _ query: QueryChannels, isolation: isolated (any Actor)? = #isolation
+    ) async throws -> Page<ChannelView> {
         try await call(QueryAndWatchChannels(query: query))
     }
 
     /// Creates a channel if none has that id, watches it, and returns its state: everything an app needs to open a channel by its name, in one call (ST-01).
+    /// Leave `isolation` out, as for ``call(_:isolation:)``.
     ///
     /// - Parameters:
     ///   - id: The channel, by its id or as `type:id`.
     ///   - draft: The channel to create, without an id: `id` is used.
     /// - Throws: `RoostError` with the codes of `channel.create` and `channel.watch`, and the errors of ``call(_:isolation:)``.
-    public func watch(_ id: ChannelID, creating draft: CreateChannel) async throws -> WatchedChannel {
+    public func watch(
+        _ id: ChannelID, creating draft: CreateChannel, isolation: isolated (any Actor)? = #isolation
+    ) async throws -> WatchedChannel {
         var operation = WatchChannel(channel: id)
         operation.create = draft
         return try await call(operation)

@@ -92,6 +92,45 @@ struct CallOrderTests {
         #expect(try await chat.driver.files().outbox.count() == 1)
     }
 
+    @MainActor @Test("AM-45 a channel that is marked as unread right after all channels are marked as read stays unread")
+    func unreadAfterAllRead() async throws {
+        let server = ScriptedServer { _ in .nothing }
+        await server.resume(with: [fresh()])
+        let chat = try await server.connected()
+        await chat.disconnect()
+        let channel = chat.channel("general")
+        let calls = [Task { try await chat.markAllRead() }, Task { try await channel.markUnread(from: 3) }]
+        for call in calls { try await call.value }
+        let marks: [OutboxOperation] = [
+            .read(MarkRead(channel: "general", seq: 3)), .unread(MarkUnread(channel: "general", seq: 3)),
+        ]
+        #expect(try await chat.driver.files().outbox.items().map(\.operation) == marks)
+    }
+
+    @MainActor @Test("ST-01 ST-09 ST-10 a channel that is unwatched right after the chat has asked to watch it isn't watched")
+    func unwatchAfterWatch() async throws {
+        let server = ScriptedServer { _ in .error(.notFound("operation")) }
+        let chat = try await server.connectedInGeneral()
+        let channel = chat.channel("general")
+        let watches: [(name: String, call: @MainActor () async throws -> Void)] = [
+            (QueryAndWatchChannels.name, { _ = try await chat.watch(QueryChannels(limit: 1)) }),
+            (WatchChannel.name, { _ = try await chat.watch("general", creating: CreateChannel()) }),
+        ]
+        for (name, watch) in watches {
+            // The wrong order doesn't occur each time.
+            for _ in 0..<10 {
+                let held = chat.driver.order.take()
+                let calls = [Task { try await watch() }, Task { try await channel.unwatch() }]
+                await letOthersRun()
+                held.pass()
+                for call in calls { _ = await call.result }
+                let sent = await server.operations().filter { [name, UnwatchChannel.name].contains($0) }
+                #expect(sent.suffix(2) == [name, UnwatchChannel.name])
+            }
+        }
+        await chat.disconnect()
+    }
+
     @MainActor @Test("AM-45 reading starts and ends with its screen, even if that is gone before their turn")
     func cancelledReading() async throws {
         let chat = try await ScriptedServer { _ in .error(.notFound("operation")) }.connectedInGeneral()
