@@ -37,9 +37,12 @@ extension OwnDeletion: CachedRow {
 extension Database {
     /// Returns a message as its user sees it: without content if they have deleted it for themselves.
     func shown(_ message: Message) throws -> Message {
-        let sql = "SELECT deleted_at FROM own_deletions WHERE channel_id = ? AND seq = ?"
-        let deletedAt: Timestamp? = try first(sql, [message.channelId, message.seq]) { try $0.value() }
-        return deletedAt.map { message.deletedForMe(at: $0) } ?? message
+        try ownDeletionTime(of: message.seq, in: message.channelId).map { message.deletedForMe(at: $0) } ?? message
+    }
+
+    /// When the user deleted a message for themselves; nil if they haven't.
+    func ownDeletionTime(of message: Seq, in channel: ChannelID) throws -> Timestamp? {
+        try first("SELECT deleted_at FROM own_deletions WHERE channel_id = ? AND seq = ?", [channel, message]) { try $0.value() }
     }
 }
 

@@ -15,11 +15,13 @@ extension SyncDriver {
 }
 
 extension Database {
-    /// Whether the server may have deleted the message that an operation deletes or restores: its cached row says so, or there is none. False for any
-    /// other operation.
+    /// Whether the server may have deleted the message that an operation deletes or restores for everyone: its cached row says so, or there is none.
+    /// False for any other operation.
     func serverMayHaveDeleted(messageOf operation: OutboxOperation) throws -> Bool {
         guard let id = operation.deletedOrRestored, let channel = operation.channel else { return false }
         guard let cached = try message(id, in: channel) else { return true }
+        // A message that the user has deleted for themselves has that time, unless it was deleted for everyone before.
+        if cached.isDeletedForMe { return try cached.deletedAt != ownDeletionTime(of: cached.seq, in: channel) }
         return cached.deletedAt != nil
     }
 }

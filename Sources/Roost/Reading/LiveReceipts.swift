@@ -4,9 +4,11 @@ public import RoostAPI
 /// How far the members of a channel have read, as a live object (SB-02): for ticks beside a message, and for a list of its readers.
 ///
 /// It is fetched from the server, again after each reconnect, when the user leaves the channel, comes back to it or may read it again, and when a
-/// watch of it begins, and within a few seconds after a member has joined or left. In a channel of up to `Limits.receiptMembers` it then follows every change; in a larger one, only while the channel is watched
-/// (``LiveChannel/watch(limit:watchersLimit:)``). Members who don't share their reading aren't included. The phase is `refused` with
-/// `feature_disabled` if the channel's policy has no `readEvents`, and in a channel of more than `Limits.largeChannelMembers`.
+/// watch of it begins, and within a few seconds after a member has joined or left. In a channel of up to `Limits.receiptMembers` it then follows every
+/// change; in a larger one, only while the channel is watched (``LiveChannel/watch(limit:watchersLimit:)``). Members who don't share their reading
+/// aren't included. For a user who may not list the members, only their own position is fetched; others are added when they read, until it is fetched
+/// again. The phase is `refused` with `feature_disabled` if the channel's policy has no `readEvents`, and in a channel of more than
+/// `Limits.largeChannelMembers`.
 @MainActor @Observable
 public final class LiveReceipts {
     /// How far each member has read, including the user.

@@ -206,6 +206,26 @@ struct OutboxChangeTests {
         }
     }
 
+    @Test("SB-59 a message that the user has deleted for themselves isn't restored for everyone if its deletion is cancelled")
+    func deletedForOneself() async throws {
+        var deletion = Event(kind: .messageDeletedForMe, stream: .user(Harness.user), seq: 2, actor: Harness.user, rows: Rows())
+        deletion.rows.ownDeletions = [
+            OwnDeletion(channelId: Self.channel, seq: 2, deletedAt: Timestamp(milliseconds: 9), userSeq: 2)
+        ]
+        let delete = OutboxOperation.delete(DeleteMessage(channel: Self.channel, message: Self.first))
+        let undelete = OutboxOperation.undelete(UndeleteMessage(channel: Self.channel, message: Self.first))
+        for isDeleted in [false, true] {
+            var client = try await Harness()
+            try await client.connectWithChannel()
+            if isDeleted { try await client.receive(Self.deletionOfFirst) }
+            try await client.receive(deletion)
+            #expect(try await client.store.read { try $0.message(Self.first, in: Self.channel)?.isDeletedForMe } == true)
+            try await client.feed(.stop)
+            for operation in [delete, undelete] { try await client.enqueue(operation) }
+            #expect(try await client.outbox.items().map(\.operation) == (isDeleted ? [undelete] : []))
+        }
+    }
+
     @Test("SB-59 restoring a message that the server has deleted isn't requested if the message is deleted again before that")
     func restorationTakenBack() async throws {
         let message = Self.first
