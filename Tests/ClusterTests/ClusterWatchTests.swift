@@ -19,6 +19,27 @@ extension RealClusterTests {
             }
         }
 
+        @Test("ST-06 I3 a user who watches a livestream and joins, which their node reads from the database, continues to watch")
+        func joiningWatcher() async throws {
+            try await TestCluster.run(2) { cluster in
+                let (ann, bob) = (try await cluster.socket("ann", at: 0), try await cluster.socket("bob", at: 1))
+                try await ann.call(CreateChannel(channel: "stage", type: .livestream))
+                try await bob.call(WatchChannel(channel: "stage"))
+                await cluster.nats.killNow()
+                #expect(try await cluster.servers[0].post("/v1/channels/stage/join", as: "bob") == 200)
+                try await ann.call(SendMessage(channel: "stage", clientId: "1", text: "welcome"))
+                #expect(try await Self.isMarked("welcome", at: bob))
+            }
+        }
+
+        /// Waits for the event with a text. Returns whether it is marked as from a watched channel.
+        private static func isMarked(_ text: String, at socket: RawSocket) async throws -> Bool {
+            while let frame = await socket.nextText() {
+                if frame.contains(#""text":"\#(text)""#) { return frame.hasPrefix(#"{"watching":true"#) }
+            }
+            throw Missed("the message \(text)")
+        }
+
         @Test("ST-09 I3 I4 a client that watches by a query on one node while another node writes gets every later message once")
         func manyMessages() async throws {
             try await TestCluster.run(2) { cluster in

@@ -286,7 +286,7 @@ final class Room {
             while let place = seats[index].client.channels[id]?.seq {
                 let missed = try missed(.channel(id), after: place, limit: limit)
                 // Users who are no longer members at that place get nothing of the channel.
-                let hasLeft = missed.notices.contains { if case .left(user, id, _) = $0 { true } else { false } }
+                let hasLeft = missed.notices.contains { if case .left(user, id, _, _) = $0 { true } else { false } }
                 if hasLeft { break }
                 for case .event(let event, .channel(_, let readers)) in missed.notices {
                     bringPast(event, of: id, readers, by: &hub, to: index)

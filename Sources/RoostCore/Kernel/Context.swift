@@ -230,8 +230,9 @@ public enum Notice: Hashable, Sendable {
     case floor(UserID, ChannelID, Seq)
     /// The user's connections no longer receive the channel's events: the user left at or before this seq of the channel. A
     /// user who has rejoined since did so at this seq or later. In place of missed events it can be ahead of them: then it is
-    /// where the user's newest membership begins.
-    case left(UserID, ChannelID, at: Seq)
+    /// where the user's newest membership begins. `isBack`: in place of missed events, the user is a member from this seq on,
+    /// and may not have been one before.
+    case left(UserID, ChannelID, at: Seq, isBack: Bool = false)
     /// Nobody receives the channel's events from here on.
     case destroyed(ChannelID)
     /// A connection is authenticated: it receives the events of these streams of its user, each after its seq.

@@ -100,7 +100,8 @@ extension Transaction {
         try each(statements) { _, row in
             let (user, state) = try (row.identifier() as UserID, row.enumeration() as MembershipState)
             let (joinedSeq, changeSeq) = (row.int64(), row.int64())
-            gone.append(.left(user, channel, at: state != .member && changeSeq <= end ? changeSeq : joinedSeq))
+            let isBack = state == .member || changeSeq > end
+            gone.append(.left(user, channel, at: isBack ? joinedSeq : changeSeq, isBack: isBack))
         }
         return gone
     }

@@ -18,7 +18,7 @@ enum NodeSignal: Codable, Hashable, Sendable {
         switch notice {
         case .typing(let user, let channel): self = .typing(user, channel)
         // A user who leaves a channel no longer types in it.
-        case .stoppedTyping(let user, let channel), .left(let user, let channel, _): self = .stoppedTyping(user, channel)
+        case .stoppedTyping(let user, let channel), .left(let user, let channel, _, _): self = .stoppedTyping(user, channel)
         case .read(let position, let channel): self = .read(position, channel)
         case .signal(let signal, _): self = .signal(signal)
         case .markedUnread(let user, let channel, let userSeq): self = .markedUnread(user, channel, at: userSeq)

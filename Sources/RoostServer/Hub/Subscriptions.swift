@@ -278,14 +278,21 @@ extension Subscriptions {
                 subscribers[connection]?.learn(floor: floor, in: channel)
                 if channels[channel]?.byConnection[connection] != nil { subscribe(connection, to: channel) }
             }
-        case .left(let user, let channel, let seq):
+        case .left(let user, let channel, let seq, let isBack):
             // Leaving also ends the watch: nothing newer than the leaving reaches the user.
             for connection in connections(of: user) {
-                forget(channel, of: connection, perform)
+                if isBack, subscribers[connection]?.joined.contains(channel) == false, isWatched(channel, on: connection) {
+                    // A non-member's watch continues, without events until the membership is attached: it may hide some of them.
+                    unsubscribe(connection, of: user, from: channel, perform)
+                    setUnattached(true, connection, channel)
+                } else {
+                    forget(channel, of: connection, perform)
+                }
                 subscribers[connection]?.unlearn(channel, at: seq)
             }
         case .destroyed(let channel):
-            for connection in (channels[channel]?.byConnection ?? [:]).keys {
+            // Those that watch and aren't attached yet too: their user's membership may be on its way.
+            for connection in Set((channels[channel]?.byConnection ?? [:]).keys).union(unattached[channel] ?? []) {
                 forget(channel, of: connection, perform)
                 subscribers[connection]?.forget(destroyed: channel)
             }

@@ -53,7 +53,7 @@ final class SignalScheduler: Sendable {
                 state.withLock { $0.board.hasSent(sender, in: channel, at: Self.now) }
                 unseen.append(.stoppedTyping(sender, channel))
             case .typing(let user, let channel): change { $0.types(user, in: channel, at: Self.now) }
-            case .stoppedTyping(let user, let channel), .left(let user, let channel, _):
+            case .stoppedTyping(let user, let channel), .left(let user, let channel, _, _):
                 change { $0.stopsTyping(user, in: channel) }
             case .read(let position, let channel): change { $0.reads(position, in: channel) }
             case .profileChanged(let user): change { $0.profileChanged(of: user, at: Self.now) }

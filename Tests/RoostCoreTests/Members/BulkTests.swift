@@ -79,7 +79,7 @@ import Testing
         let notices = found.map { notice in
             switch notice {
             case .event(let event, let audience): "\(event.kind.rawValue) \(audience)"
-            case .left(let user, _, let seq): "left \(user) at \(seq)"
+            case .left(let user, _, let seq, _): "left \(user) at \(seq)"
             default: "?"
             }
         }

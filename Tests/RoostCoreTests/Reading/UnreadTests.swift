@@ -25,7 +25,7 @@ struct UnreadTests {
             for notice in notices {
                 switch notice {
                 case .destroyed(let channel): readSeqs = readSeqs.filter { $0.key.channel != channel }
-                case .left(let user, let channel, _): readSeqs[Reader(user: user, channel: channel)] = nil
+                case .left(let user, let channel, _, _): readSeqs[Reader(user: user, channel: channel)] = nil
                 case .event(let event, .channel(let channel, _)) where event.kind == .messageNew:
                     sent[channel, default: []] += (event.rows.messages ?? []).filter { !$0.isSilent && $0.kind != .system }
                         .map { ($0.seq, $0.sender) }

@@ -16,11 +16,16 @@ struct MissedEventsTests {
     }
 
     private func left(_ missed: MissedEvents) -> [UserID] {
-        missed.notices.compactMap { if case .left(let user, _, _) = $0 { user } else { nil } }.sorted()
+        missed.notices.compactMap { if case .left(let user, _, _, _) = $0 { user } else { nil } }.sorted()
     }
 
     private func lastSeqs(_ missed: MissedEvents) -> [UserID: Seq] {
-        missed.notices.reduce(into: [:]) { if case .left(let user, _, let seq) = $1 { $0[user] = seq } }
+        missed.notices.reduce(into: [:]) { if case .left(let user, _, let seq, _) = $1 { $0[user] = seq } }
+    }
+
+    /// Those of them who are members from there on.
+    private func back(_ missed: MissedEvents) -> [UserID] {
+        missed.notices.compactMap { if case .left(let user, _, _, true) = $0 { user } else { nil } }.sorted()
     }
 
     @Test("I6 a channel's missed events are one event a page, which follows the position it is asked for")
@@ -66,6 +71,9 @@ struct MissedEventsTests {
         // The latest possible seq: that of the leaving, or of the new membership, which may be beyond the page.
         #expect(lastSeqs(try missed(.channel("general"), after: 1, in: world)) == ["bob": 2, "cid": 5, "dan": 7])
         #expect(lastSeqs(page) == ["cid": 5])
+        // Only cid is a member again.
+        #expect(back(page) == ["cid"])
+        #expect(back(try missed(.channel("general"), after: 1, in: world)) == ["cid"])
     }
 
     @Test("I9 I18 later joins are reported by the first page, not by each page until the one with the join")

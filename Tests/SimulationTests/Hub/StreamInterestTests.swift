@@ -59,7 +59,9 @@ struct StreamInterestTests {
                 subscriptions.remove(Self.id(connection)) { _ in }
                 connections[connection] = nil
             case 2: subscriptions.deliver(.change(.joined(user, channel, at: Seq(number)))) { _ in }
-            case 3: subscriptions.deliver(.change(.left(user, channel, at: Seq(number)))) { _ in }
+            case 3:
+                let notice = Notice.left(user, channel, at: Seq(number), isBack: random.once(in: 2))
+                subscriptions.deliver(.change(notice)) { _ in }
             case 4: subscriptions.deliver(.change(.destroyed(channel))) { _ in }
             case 5: if let connection { subscriptions.deliver(.watches(Self.id(connection), user, channel)) { _ in } }
             case 6: if let connection { subscriptions.deliver(.attachWatcher(Self.id(connection), channel)) { _ in } }

@@ -261,7 +261,7 @@ struct AttachingTests {
 
         // The rows show that ann had left before, or that she has left since: then her watch has ended too.
         let steps = node.fetch(node.item(120, 124, left: [.init(user: "ann", seq: leftSeq)])).steps
-        let leaving = steps.firstIndex { if case .change(.left("ann", _, leftSeq)) = $0 { true } else { false } }
+        let leaving = steps.firstIndex { if case .change(.left("ann", _, leftSeq, _)) = $0 { true } else { false } }
         let watchesOn = steps[(leaving ?? steps.endIndex)...].contains {
             if case .watches(connection, "ann", _, _) = $0 { true } else { false }
         }
@@ -330,7 +330,7 @@ struct AttachingTests {
         node.join("ann", at: 50, userSeq: 6)
         #expect(node.parked == [50])
         let first = node.fetch(node.item(20, 40, left: [.init(user: "ann", seq: 70)]), hasMore: true, head: 80)
-        let leaving = first.steps.contains { if case .change(.left("ann", _, 40)) = $0 { true } else { false } }
+        let leaving = first.steps.contains { if case .change(.left("ann", _, 40, _)) = $0 { true } else { false } }
         #expect(leaving)
         #expect(leavers(first.requests) == [.joinedAfter(80)])
         // Nor does a connection that was read before the leaving, at the node's very place.
@@ -388,6 +388,33 @@ struct AttachingTests {
         #expect(reports(ended) == ["ann watches", "ann gets 14", "ann stopped", "destroyed"])
     }
 
+    @Test("ST-06 I6 a non-member's watch continues if events that are read for it, or for the node, report that they have joined")
+    func watchThatAJoiningKeeps() {
+        let joined = [StreamItem.Leaving(user: "ann", seq: 12, isBack: true)]
+        func watching(at seq: Seq, nodeAt position: Seq) -> Node {
+            var node = Node(at: position)
+            node.connect(2, "ann", UserStreams(user: 5))
+            let watch = Notice.watching(ConnectionID(rawValue: 2), "ann", node.channel, at: seq)
+            let begun = node.commit([], [watch], by: "ann", 2, callerSeq: 5)
+            #expect(reports(begun) == ["ann watches"])
+            return node
+        }
+        // The watch catches up with the node.
+        var ahead = watching(at: 10, nodeAt: 13)
+        #expect(reports(ahead.fetchForNewcomer(ahead.item(10, 13, left: joined)).steps) == [])
+        // The node catches up with the watch.
+        var behind = watching(at: 11, nodeAt: 10)
+        #expect(reports(behind.fetch(behind.item(10, 14, left: joined)).steps) == [])
+        #expect(behind.parked == [])
+        // The node reads the joining while the watch still catches up.
+        var both = watching(at: 9, nodeAt: 11)
+        let isLeft = both.fetch(both.item(11, 14, left: joined)).steps.contains {
+            if case .change(.left("ann", _, 12, true)) = $0 { true } else { false }
+        }
+        #expect(isLeft)
+        #expect(reports(both.fetchForNewcomer(both.item(9, 14, left: joined)).steps) == [])
+    }
+
     @Test("ST-01 I6 a watch that was catching up ends with the leaving: what its connection got as a member's isn't sent again")
     func watchThatALeavingEnds() {
         // Ann is a member, has all up to 110, and watches from 100 on: that is long ago for her node.
@@ -398,7 +425,7 @@ struct AttachingTests {
         _ = node.commit([], [watch], by: "ann", 2, callerSeq: 5)
         // She leaves before the events in between are read.
         let leaving = node.hand(.received([node.item(110, 111, left: [.init(user: "ann", seq: 111)])])).steps
-        #expect(leaving.contains { if case .change(.left("ann", _, 111)) = $0 { true } else { false } })
+        #expect(leaving.contains { if case .change(.left("ann", _, 111, _)) = $0 { true } else { false } })
         // Nothing more is read for her, even for a watch that was committed before the leaving and arrives here after it.
         #expect(node.fetchForNewcomer(node.item(100, 110)).steps.isEmpty)
         let late = Notice.watching(ConnectionID(rawValue: 2), "ann", node.channel, at: 110)

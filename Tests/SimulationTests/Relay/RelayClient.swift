@@ -70,9 +70,12 @@ struct RelayClient {
         expectNothing(of: channel)
     }
 
-    mutating func joins(_ channel: ChannelID) {
+    /// - Parameter isFirst: Whether the user was never a member before. Then their watch continues, from an unknown position on.
+    mutating func joins(_ channel: ChannelID, forTheFirstTime isFirst: Bool) {
         if mayGet.contains(channel) { repeated.insert(channel) }
+        let continues = isFirst && watching.contains(channel)
         expectNothing(of: channel)
+        if continues { watching.insert(channel) }
     }
 
     private mutating func expectNothing(of channel: ChannelID) {

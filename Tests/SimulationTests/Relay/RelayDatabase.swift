@@ -43,6 +43,11 @@ struct RelayDatabase {
         memberships[Key(user: user, channel: channel)]?.isMember ?? false
     }
 
+    /// Whether a user is, or was, a member of a channel.
+    func hasBeenMember(_ user: UserID, of channel: ChannelID) -> Bool {
+        membershipPeriods[Key(user: user, channel: channel)] != nil
+    }
+
     /// Whether a user may have an event of a channel: one after joining and before leaving.
     func mayHave(_ user: UserID, _ channel: ChannelID, _ seq: Seq) -> Bool {
         (membershipPeriods[Key(user: user, channel: channel)] ?? []).contains { $0.from < seq && seq < $0.to ?? .max }
@@ -190,7 +195,8 @@ struct RelayDatabase {
                 return row.joinedSeq > after || (!row.isMember && row.channelSeq > after && row.channelSeq <= upTo)
             }
             item.left = gone.map { key, row in
-                .init(user: key.user, seq: !row.isMember && row.channelSeq <= upTo ? row.channelSeq : row.joinedSeq)
+                let isBack = row.isMember || row.channelSeq > upTo
+                return .init(user: key.user, seq: isBack ? row.joinedSeq : row.channelSeq, isBack: isBack)
             }
             return .init(items: [item], seq: upTo, hasMore: upTo < head(stream), head: head(stream))
         case .user(let user):

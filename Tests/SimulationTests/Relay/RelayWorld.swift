@@ -117,11 +117,12 @@ final class RelayWorld {
         case 11: commit(on: node, in: channel, by: user) { $0.hide(channel, from: user) }
         case 12, 13:
             let hidesHistory = random(0...1) == 0
-            // Whether a watch survives a joining isn't promised if events are lost: the rows read for a gap don't distinguish a joining from
-            // leaving and coming back.
+            // Whether the watch of a former member survives a joining isn't promised if events are lost: the rows read for a gap don't
+            // distinguish a joining from leaving and coming back.
+            let isFirst = !database.hasBeenMember(user, of: channel)
             for other in nodes where !database.isMember(user, of: channel) {
                 for connection in other.clients.keys where other.clients[connection]?.user == user {
-                    other.clients[connection]?.joins(channel)
+                    other.clients[connection]?.joins(channel, forTheFirstTime: isFirst)
                 }
             }
             let isInOneBreath = random(0...1) == 0

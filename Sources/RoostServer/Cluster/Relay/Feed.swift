@@ -35,8 +35,9 @@ struct Feed {
     var attaching: Set<UserID> = []
     var behind: [UserID: [Attachment]] = [:]
     /// Users who left, between which positions and when: an attachment that was decided before the leaving must not be made after it. A seq
-    /// ahead of the feed is that of a joining, before which they left: no later page reports it again.
-    var departed: [UserID: (after: Seq, seq: Seq, time: Relay.Time)] = [:]
+    /// ahead of the feed is that of a joining, before which they left: no later page reports it again. `isBack` is that of the leaving with the
+    /// seq.
+    var departed: [UserID: (after: Seq, seq: Seq, time: Relay.Time, isBack: Bool)] = [:]
     /// How many of them were kept when they were last checked.
     var departedKept = 0
 

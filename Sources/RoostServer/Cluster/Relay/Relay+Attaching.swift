@@ -103,7 +103,9 @@ extension Relay {
         if let departed = feed.departed[user] {
             // A seq ahead of the feed is where the user last joined: attachments from before that belong to a membership that has ended.
             let isOfFormerMembership = departed.seq > max(feed.position, attachment.seq)
-            if isOfFormerMembership || attachment.isEnded(by: .init(user: user, seq: departed.seq)) { return giveUp(attachment) }
+            if isOfFormerMembership || attachment.isEnded(by: .init(user: user, seq: departed.seq)) {
+                return giveUp(attachment, keepsWatch: departed.isBack)
+            }
         }
         guard feed.isLive, feed.position >= attachment.seq else {
             feeds[stream]?.attaching.insert(user)
@@ -128,8 +130,10 @@ extension Relay {
     }
 
     /// Ends an attachment whose user has left, or whose channel is gone. Its connection may have been answered that it watches.
-    mutating func giveUp(_ attachment: Attachment) {
-        if case .watcher(let connection, let user) = attachment.receiver {
+    ///
+    /// - Parameter keepsWatch: Whether the connection still watches, and gets the channel's events once its user's membership is attached.
+    mutating func giveUp(_ attachment: Attachment, keepsWatch: Bool = false) {
+        if !keepsWatch, case .watcher(let connection, let user) = attachment.receiver {
             let behind = feeds[.channel(attachment.channel)]?.behind[user] ?? []
             let watchesAnew = behind.contains { if case .watcher(connection, user) = $0.receiver { true } else { false } }
             if !watchesAnew { emit(.change(.stoppedWatching(connection, user, attachment.channel))) }
@@ -172,21 +176,23 @@ extension Relay {
         let user = leaving.user
         // An event of the feed doesn't end a membership that begins ahead of the feed.
         let ahead = feeds[stream]?.departed[user].map { $0.seq > item.seq ? $0.seq : 0 } ?? 0
-        feeds[stream]?.departed[user] = (item.after, max(leaving.seq, ahead), now)
+        feeds[stream]?.departed[user] = (item.after, max(leaving.seq, ahead), now, leaving.isBack || ahead > leaving.seq)
         // Only when they have doubled: checking all of them each time a user leaves would take longer the more users leave.
         if let feed = feeds[stream], feed.departed.count > max(64, 2 * feed.departedKept) {
             let kept = feed.departed.filter { now - $0.value.time < settings.departedTime || $0.value.seq > item.seq }
             feeds[stream]?.departed = kept
             feeds[stream]?.departedKept = kept.count
         }
-        emit(.change(.left(user, channel, at: min(leaving.seq, item.seq))))
-        // That ends the earlier watch. A newer watch request that is still waiting is kept.
+        emit(.change(.left(user, channel, at: min(leaving.seq, item.seq), isBack: leaving.isBack)))
+        // That ends the earlier watch of a member. A newer watch request that is still waiting is kept.
         guard let feed = feeds[stream], feed.attaching.contains(user) else { return }
         for attachment in feed.parked + (feed.behind[user] ?? []) where attachment.seq >= leaving.seq {
             if case .watcher(let connection, user) = attachment.receiver { emit(.watches(connection, user, channel)) }
         }
         // An older watch doesn't catch up any further: its connection may have received those events as a member's.
-        for (token, catchUp) in feed.catchUps where catchUp.attachment.isEnded(by: leaving) { end(token, in: stream) }
+        for (token, catchUp) in feed.catchUps where catchUp.attachment.isEnded(by: leaving) {
+            end(token, in: stream, keepsWatch: leaving.isBack)
+        }
     }
 
     /// Ends a channel with its last event.

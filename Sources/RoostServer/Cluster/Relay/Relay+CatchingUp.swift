@@ -27,14 +27,15 @@ extension Relay {
         guard case .catchUp(let token) = fetch.purpose, var catchUp = feeds[fetch.stream]?.catchUps[token] else { return }
         let after = catchUp.position
         guard let fetched else { return request(.fetch(fetch)) }
+        let user = catchUp.attachment.receiver.user
         for item in fetched.items where item.seq > catchUp.position {
-            guard give(item, to: &catchUp) else { return end(token, in: fetch.stream) }
+            guard give(item, to: &catchUp) else { return end(token, in: fetch.stream, keepsWatch: item.keepsWatch(of: user)) }
         }
         catchUp.position = max(catchUp.position, fetched.seq)
         if !fetched.hasMore {
             for item in catchUp.recorded where item.seq > catchUp.position {
                 guard item.after <= catchUp.position else { break }
-                guard give(item, to: &catchUp) else { return end(token, in: fetch.stream) }
+                guard give(item, to: &catchUp) else { return end(token, in: fetch.stream, keepsWatch: item.keepsWatch(of: user)) }
             }
             if let feed = feeds[fetch.stream], catchUp.position >= feed.position {
                 feeds[fetch.stream]?.catchUps[token] = nil
@@ -82,8 +83,8 @@ extension Relay {
         feeds[item.stream]?.behind[user] = behind
     }
 
-    mutating func end(_ token: CatchUpToken, in stream: StreamID) {
+    mutating func end(_ token: CatchUpToken, in stream: StreamID, keepsWatch: Bool = false) {
         guard let catchUp = feeds[stream]?.catchUps.removeValue(forKey: token) else { return }
-        giveUp(catchUp.attachment)
+        giveUp(catchUp.attachment, keepsWatch: keepsWatch)
     }
 }

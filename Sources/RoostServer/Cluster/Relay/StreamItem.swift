@@ -39,6 +39,8 @@ struct StreamItem: Hashable, Sendable {
     struct Leaving: Hashable, Sendable {
         let user: UserID
         let seq: Seq
+        /// Whether the user is a member from there on, and may not have been one before. Only in an item that was read in place of missed events.
+        var isBack = false
     }
 
     /// A member's role from a seq of the channel on.
@@ -50,6 +52,9 @@ struct StreamItem: Hashable, Sendable {
 }
 
 extension StreamItem {
+    /// Returns whether a watch that a user began as a non-member continues, since the item reports that they are a member from then on.
+    func keepsWatch(of user: UserID) -> Bool { !isDestroyed && left.contains { $0.user == user && $0.isBack } }
+
     /// Splits an operation's notices by stream: events with their changes of audiences, and connections' requests.
     static func items(of notices: [Notice]) -> (items: [StreamItem], attachments: [Notice]) {
         var items: [StreamItem] = []
@@ -68,7 +73,8 @@ extension StreamItem {
             case .floor(let user, let channel, let seq):
                 floors[user, default: []].append(Place(channel: channel, seq: seq))
             case .presenceShared(let user, let isShared): sharesPresence[user] = isShared
-            case .left(let user, let channel, let seq): left[channel, default: []].append(Leaving(user: user, seq: seq))
+            case .left(let user, let channel, let seq, let isBack):
+                left[channel, default: []].append(Leaving(user: user, seq: seq, isBack: isBack))
             case .destroyed(let channel):
                 if let index = items.lastIndex(where: { $0.stream == .channel(channel) }) { items[index].isDestroyed = true }
             case .connected, .watching, .stoppedWatching: attachments.append(notice)

@@ -1,0 +1,72 @@
+import NIOCore
+import RoostAPI
+import RoostCore
+import Testing
+
+@testable import RoostServer
+
+/// A non-member who watches a channel and becomes a member with an event that the node reads from the database.
+@Suite("Watchers who join")
+struct JoiningWatcherTests {
+    private typealias Action = Subscriptions<String>.Action
+
+    private let bob = ConnectionID(rawValue: 1)
+    private let interest = StreamInterest()
+    private var subscriptions = Subscriptions<String>()
+
+    init() {
+        subscriptions.interest = interest
+        subscriptions.add("bob", as: bob)
+        _ = deliver([.connected(bob, "bob", UserStreams(user: 0)), .watching(bob, "bob", "general", at: 1)])
+    }
+
+    private mutating func deliver(_ notices: [Notice]) -> [Action] {
+        var actions: [Action] = []
+        for step in EventFrames.steps(for: [Committed(notices: notices, answer: .waiting {})]) {
+            subscriptions.deliver(step) { actions.append($0) }
+        }
+        return actions
+    }
+
+    private static func event(_ seq: Seq) -> Event {
+        Event(kind: .channelUpdated, stream: .channel("general"), seq: seq, actor: "ann", rows: Rows())
+    }
+
+    private static func notice(_ seq: Seq) -> Notice { .event(event(seq), .channel("general", Readers(others: .user))) }
+
+    /// The event as bob gets it while he watches.
+    private static func live(_ seq: Seq) -> Action {
+        var frames = EventFrames.Frames()
+        frames.append(event(seq).members(isConcealable: false), at: seq)
+        return .send(frames.watching, eventCount: 1, to: "bob")
+    }
+
+    @Test("ST-06 I9 the watch continues with the membership, and gets no events before it is attached")
+    mutating func continues() {
+        let joining = deliver([.left("bob", "general", at: 4, isBack: true), Self.notice(4)])
+        #expect(joining == [.emptied(.channel("general"))])
+        let attached = deliver([.joined("bob", "general", at: 4), Self.notice(5)])
+        #expect(attached == [.cameOnline("bob", ["general"]), Self.live(5)])
+        // A member who is reported to have joined since has left before, which ends the watch.
+        let rejoined = deliver([.left("bob", "general", at: 8, isBack: true), .joined("bob", "general", at: 8)])
+        #expect(
+            rejoined == [
+                .wentOffline("bob", ["general"]), .stoppedWatching("bob", ["general"], isShown: true),
+                .emptied(.channel("general")), .cameOnline("bob", ["general"]),
+            ])
+    }
+
+    @Test(
+        "ST-06 I18 the watch ends with the channel, or with a leaving, before the membership is attached, and nothing of it is left"
+    )
+    mutating func ends() {
+        for end in [Notice.destroyed("general"), .left("bob", "general", at: 5)] {
+            _ = deliver([.watching(bob, "bob", "general", at: 1), .left("bob", "general", at: 4, isBack: true)])
+            let ended = deliver([end, end])
+            #expect(ended == [.stoppedWatching("bob", ["general"], isShown: true)], "\(end)")
+            // Bob's own stream remains.
+            let (streamCount, unattached) = (interest.streamCount, subscriptions.unattached)
+            #expect(streamCount == 1 && unattached.isEmpty)
+        }
+    }
+}
