@@ -32,6 +32,24 @@ extension RealClusterTests {
             }
         }
 
+        @Test(
+            "ST-09 I3 I9 a user who watches by a query, before their node knows that they were made a member, gets the messages live"
+        )
+        func memberOnAnotherNode() async throws {
+            try await TestCluster.run(2) { cluster in
+                let (bob, cat) = (try await cluster.socket("bob", at: 1), try await cluster.socket("cat", at: 1))
+                let ann = try await cluster.socket("ann", at: 0)
+                try await ann.call(CreateChannel(channel: "talk", type: .messaging, users: ["cat"]))
+                _ = try await cat.event(of: .user("cat"))
+                await cluster.nats.killNow()
+                try await ann.call(AddMembers(channel: "talk", users: ["bob"]))
+                let page = try await bob.call(QueryAndWatchChannels(query: QueryChannels()))
+                #expect(page.items.map(\.channel.channelId) == ["talk"])
+                try await cat.call(SendMessage(channel: "talk", clientId: "1", text: "hello"))
+                #expect(try await Self.isMarked("hello", at: bob))
+            }
+        }
+
         /// Waits for the event with a text. Returns whether it is marked as from a watched channel.
         private static func isMarked(_ text: String, at socket: RawSocket) async throws -> Bool {
             while let frame = await socket.nextText() {

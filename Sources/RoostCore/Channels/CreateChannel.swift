@@ -258,7 +258,11 @@ extension Context {
     }
 
     /// Returns a channel as its creator sees it, even if it existed before, or if the creator is a backend and not a member.
-    func viewCreated(_ id: ChannelID) throws -> ChannelView { try view(of: try accessCreated(id)) }
+    mutating func viewCreated(_ id: ChannelID) throws -> ChannelView {
+        let access = try accessCreated(id)
+        recordCallerSeq(of: access)
+        return try view(of: access)
+    }
 
     fileprivate func accessCreated(_ id: ChannelID) throws -> ChannelAccess {
         guard let access = try transaction.access(to: id, of: caller.user) else {

@@ -189,7 +189,9 @@ public struct Context {
 
     mutating func noteMade(_ channel: ChannelID) { madeChannels.insert(channel) }
 
-    mutating func recordCallerSeq(of access: ChannelAccess) { callerSeq = max(callerSeq, access.member?.row.userSeq ?? 0) }
+    mutating func recordCallerSeq(of access: ChannelAccess) { recordCallerSeq(of: access.member?.row) }
+
+    mutating func recordCallerSeq(of membership: Membership?) { callerSeq = max(callerSeq, membership?.userSeq ?? 0) }
 
     package mutating func notify(_ notice: Notice) { notices.append(notice) }
 

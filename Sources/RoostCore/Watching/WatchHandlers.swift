@@ -117,6 +117,7 @@ extension QueryAndWatchChannels: Handled {
         let page = try query.page(of: found, in: &context)
         for view in page.items where view.ownCapabilities.contains(.channelWatch) {
             let channel = view.channel.channelId
+            context.recordCallerSeq(of: view.membership)
             if view.membership?.state == .member, view.ownCapabilities.contains(.historyRead) {
                 context.notify(.mayRead(connection, channel))
             }

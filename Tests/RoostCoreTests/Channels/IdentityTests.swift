@@ -71,6 +71,20 @@ import Testing
         #expect(try world.code(CreateChannel(channel: ChannelID(id)), as: "ann") == nil)
     }
 
+    @Test("AM-25 I9 the answer with an existing channel waits for the membership in it, which another node may have made")
+    func existingChannel() throws {
+        let world = try world()
+        try world.perform(CreateChannel(type: .conversation, users: ["bob"]), as: "ann")
+        let again = CreateChannel(type: .conversation, users: ["ann"])
+        let bob = Caller(user: "bob")
+        let callerSeq = try world.inContext(scope: again.scope(for: bob), as: bob) { context in
+            _ = try again.handle(in: &context)
+            return context.callerSeq
+        }
+        let head = try world.database.read { try $0.streams(of: "bob").user }
+        #expect(callerSeq == head)
+    }
+
     @Test("AM-24 AM-25 R04 each set of people has one conversation, regardless of creator and order")
     func conversation() throws {
         let world = try world()

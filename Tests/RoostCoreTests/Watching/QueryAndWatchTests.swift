@@ -154,8 +154,17 @@ struct QueryAndWatchTests {
         #expect(watches.map(\.channel) == ids(page))
     }
 
-    /// The numbers of statements in the rule's own transaction, and of the rows that they return.
-    private func cost(of query: QueryChannels, meanwhile: () throws -> Void = {}) throws -> [Int] {
+    /// What the rule does in its own transaction.
+    private struct Handling {
+        let page: Page<ChannelView>
+        /// The position of the caller's own stream that the answer waits for.
+        let callerSeq: Seq
+        /// The numbers of statements, and of the rows that they return.
+        let cost: [Int]
+    }
+
+    /// Has ann query and watch while a body runs in between.
+    private func handle(_ query: QueryChannels, meanwhile: () throws -> Void = {}) throws -> Handling {
         let caller = Caller(user: "ann", connection: ConnectionID(rawValue: 4))
         func context(_ transaction: any Transaction) -> Context {
             Context(transaction: transaction, caller: caller, now: world.now, ids: IDGenerator())
@@ -169,9 +178,25 @@ struct QueryAndWatchTests {
             let counting = CountingTransaction(transaction)
             var context = context(counting)
             context.foundChannels = found
-            _ = try QueryAndWatchChannels(query: query).handle(in: &context)
-            return [counting.statementCount, counting.rowCount]
+            let page = try QueryAndWatchChannels(query: query).handle(in: &context)
+            return Handling(
+                page: page, callerSeq: context.callerSeq, cost: [counting.statementCount, counting.rowCount])
         }
+    }
+
+    @Test("ST-09 I9 the answer waits for the memberships it relies on, which another node may have made or changed meanwhile")
+    func waitsForMemberships() throws {
+        for id in ["a", "b"] as [ChannelID] { try world.channel(id, owner: "bob", members: ["ann"]) }
+        try world.channel("stage", type: .livestream, owner: "bob")
+        let query = QueryChannels(membership: .all, sort: .created)
+        func head() throws -> Seq { try world.database.read { try $0.streams(of: "ann").user } }
+        let handling = try handle(query)
+        #expect(try handling.callerSeq == head())
+        let changed = try handle(query) {
+            try world.perform(SetMemberRole(channel: "a", users: ["ann"], role: .operator), as: "bob")
+        }
+        #expect(try changed.callerSeq == head())
+        #expect(changed.callerSeq > handling.callerSeq && ids(changed.page) == ["stage", "b", "a"])
     }
 
     @Test(
@@ -180,9 +205,9 @@ struct QueryAndWatchTests {
     func cost() throws {
         for number in 0..<30 { try world.channel(ChannelID("c\(number)"), owner: "ann") }
         let query = QueryChannels(limit: 5)
-        #expect(try cost(of: query) == [5, 5])
-        #expect(try cost(of: QueryChannels(membership: .all, includingTags: ["none"])) == [0, 0])
-        let one = try cost(of: query) { try world.send("hi", to: "c9", as: "ann") }
+        #expect(try handle(query).cost == [5, 5])
+        #expect(try handle(QueryChannels(membership: .all, includingTags: ["none"])).cost == [0, 0])
+        let one = try handle(query) { try world.send("hi", to: "c9", as: "ann") }.cost
         #expect(one[0] > 5 && one[0] < 12 && one[1] < 12, "\(one)")
     }
 
