@@ -18,6 +18,35 @@ extension RealClusterTests {
             }
         }
 
+        /// A socket of a user's device.
+        private static func socket(_ device: DeviceID, _ token: String, on server: TestServer) async throws -> RawSocket {
+            let socket = try await RawSocket.open(port: server.port)
+            try await socket.send(json: AuthenticateFrame(token: token, device: DeviceDescription(deviceId: device)))
+            guard case .text(let text) = await socket.next(), text.hasPrefix(#"{"welcome""#) else { throw Missed("a welcome") }
+            return socket
+        }
+
+        @Test("users who shut themselves out, by their token or their device, get the reply before their socket is closed")
+        func ownAccess() async throws {
+            try await TestCluster.run(2) { cluster in
+                let keys = await TokenKeys(secret: try SecretFile(directory: cluster.directory).read())
+                for round in 1...20 {
+                    let end = Date(timeIntervalSinceNow: 600)
+                    let token = try await keys.sign(
+                        .init(user: UserID("root-\(round)"), role: .admin, expiresAt: end, id: "token-\(round)"))
+                    let admin = try await RawSocket.connect(port: cluster.servers[0].port, token: token)
+                    #expect(try await admin.call(RevokeToken(tokenId: "token-\(round)")).tokenId == "token-\(round)")
+                    #expect(try await Self.code(of: admin) == CloseCode.tokenRevoked.rawValue)
+
+                    let other = try await cluster.servers[0].token(UserID("user-\(round)"))
+                    let phone = try await Self.socket("phone", other, on: cluster.servers[0])
+                    #expect(try await phone.call(SignOutDevice(device: "phone")).deviceId == "phone")
+                    #expect(try await Self.code(of: phone) == CloseCode.tokenRevoked.rawValue)
+                    for socket in [admin, phone] { await socket.close() }
+                }
+            }
+        }
+
         @Test(
             "a deactivated user is refused on every node immediately, and their sockets are closed within seconds, without a bus too",
             arguments: [true, false])
@@ -71,21 +100,12 @@ extension RealClusterTests {
         @Test("signing a device out closes its sockets on another, idle node, but not those that it opens later")
         func devices() async throws {
             try await TestCluster.run(2) { cluster in
-                let device = DeviceDescription(deviceId: "phone")
                 let token = try await cluster.servers[1].token("bob")
-                func phone() async throws -> RawSocket {
-                    let socket = try await RawSocket.open(port: cluster.servers[1].port)
-                    try await socket.send(json: AuthenticateFrame(token: token, device: device))
-                    guard case .text(let text) = await socket.next(), text.hasPrefix(#"{"welcome""#) else {
-                        throw Missed("a welcome")
-                    }
-                    return socket
-                }
-                let first = try await phone()
+                let first = try await Self.socket("phone", token, on: cluster.servers[1])
                 let laptop = try await cluster.socket("bob", at: 0)
                 #expect(try await laptop.call(SignOutDevice(device: "phone")).isTokenRevoked == false)
                 #expect(try await Self.code(of: first) == CloseCode.tokenRevoked.rawValue)
-                let second = try await phone()
+                let second = try await Self.socket("phone", token, on: cluster.servers[1])
                 #expect(try await second.call(ListDevices()).map(\.isCurrent) == [true])
                 #expect(try await laptop.call(ListDevices()).map(\.deviceId) == ["phone"])
                 for socket in [laptop, second] { await socket.close() }

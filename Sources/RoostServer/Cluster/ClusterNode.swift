@@ -78,13 +78,13 @@ final class ClusterNode: Delivery {
     func waitForLoops(atMost time: Duration) -> Bool { hub.waitForLoops(atMost: time) }
 
     func deliver(_ committed: [Committed]) {
-        let operations = committed.map { operation in
+        var operations = committed.map { operation in
             let (items, attachments) = StreamItem.items(of: operation.notices)
             return Relay.LocalOperation(
                 items: items, attachments: attachments, answer: operation.answer, user: operation.user, channel: operation.channel,
                 callerSeq: operation.callerSeq)
         }
-        deliverPastRelay(committed)
+        for answered in deliverPastRelay(committed) { operations[answered].answer = .waiting {} }
         for operation in committed { publish(newsIn: operation.notices) }
         // Commits are never dropped: the engine's queues bound them.
         inbox.put(.committed(operations))
@@ -140,16 +140,29 @@ final class ClusterNode: Delivery {
     }
 
     /// Delivers notices that belong to no stream.
-    private func deliverPastRelay(_ committed: [Committed]) {
+    ///
+    /// - Returns: The indices of the operations whose replies it has delivered: those that shut users or tokens out. One of these may be the
+    ///   caller's own, and the relay's replies reach no connection that has ended. Such an operation has no events that its reply has to follow.
+    private func deliverPastRelay(_ committed: [Committed]) -> [Int] {
         var frames = EventFrames()
-        for notice in committed.lazy.flatMap(\.notices) {
-            switch notice {
-            case .accessChanged, .mayRead, .reading, .stoppedReading, .markedUnread, .readers: frames.change(notice)
-            case .signal(let signal, let audience): frames.add(signal, to: audience)
-            default: break
+        var answered: [Int] = []
+        for (index, operation) in committed.enumerated() {
+            for notice in operation.notices {
+                switch notice {
+                case .accessChanged:
+                    if case .socket(let socket, let payload) = operation.answer, answered.last != index {
+                        frames.reply(payload, to: socket)
+                        answered.append(index)
+                    }
+                    frames.change(notice)
+                case .mayRead, .reading, .stoppedReading, .markedUnread, .readers: frames.change(notice)
+                case .signal(let signal, let audience): frames.add(signal, to: audience)
+                default: break
+                }
             }
         }
         hub.deliver(frames.steps)
+        return answered
     }
 
     func preparePresence(of channel: ChannelID, then run: @escaping @Sendable () -> Void) {

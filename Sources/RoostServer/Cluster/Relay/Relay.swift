@@ -70,7 +70,7 @@ struct Relay {
     struct LocalOperation: Sendable {
         let items: [StreamItem]
         let attachments: [Notice]
-        let answer: Committed.Answer
+        var answer: Committed.Answer
         /// The caller, and the channel called in.
         var user: UserID?
         var channel: ChannelID?
