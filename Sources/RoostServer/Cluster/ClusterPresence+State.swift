@@ -71,8 +71,10 @@ extension ClusterPresence.State {
         }
         let (hasNames, hasNamesOfWatchers) = (isNamed(\.onlineBeyond), isNamed(\.watchersBeyond))
         let hasUnnamed = before.onlineBeyond + before.online.count != present.onlineBeyond + present.online.count
+        // The named watchers are the first by arrival: others among them also mean that some came or went, even if as many came as went.
         let hasUnnamedWatchers =
             before.watchersBeyond + before.watchers.count != present.watchersBeyond + present.watchers.count
+            || before.watchers != present.watchers
         return ClusterPresence.Changed(
             watchers: hasNamesOfWatchers ? changed(\.watchers) : [], online: hasNames ? changed(\.online) : [],
             hasUnnamed: !hasNames && hasUnnamed, hasUnnamedWatchers: !hasNamesOfWatchers && hasUnnamedWatchers)
