@@ -135,6 +135,45 @@ extension Subscriptions {
     }
 }
 
+// MARK: - The receivers of an audience
+
+extension Subscriptions {
+    /// Returns a channel's receivers in an audience, without checking them again. None for the audience of a user.
+    ///
+    /// - Parameter signal: The kind of the signal for them; nil for an event.
+    func receivers(of audience: Audience, receiving signal: Signal.Kind? = nil) -> [(ConnectionID, Receiver)] {
+        switch audience {
+        case .user: return []
+        case .channel(let channel, let readers):
+            return (channels[channel]?.byConnection.keys).map { receivers(of: channel, $0, readers, signal) } ?? []
+        case .watchers(let channel, let readers):
+            return (channels[channel]?.watching).map { receivers(of: channel, $0, readers, signal) } ?? []
+        case .moderators(let channel, let roles):
+            return (channels[channel]?.ranked ?? []).compactMap { connection in
+                guard let subscriber = subscribers[connection], roles.contains(subscriber.role(in: channel)) else { return nil }
+                return (channels[channel]?.byConnection[connection]).map { (connection, $0) }
+            }
+        }
+    }
+
+    /// Returns the receivers that may read, or watch if that is enough for the signal, according to the last event and to the readers given.
+    private func receivers(
+        of channel: ChannelID, _ connections: some Sequence<ConnectionID>, _ readers: Readers, _ signal: Signal.Kind?
+    ) -> [(ConnectionID, Receiver)] {
+        guard let receivers = channels[channel] else { return [] }
+        return connections.compactMap { connection in
+            guard let receiver = receivers.byConnection[connection] else { return nil }
+            let (isReader, isWatcher) = (receiver.floor != .max, receiver.isWatching && signal?.isForWatchers == true)
+            guard isReader || isWatcher else { return nil }
+            if receivers.readers == readers { return (connection, receiver) }
+            guard let subscriber = subscribers[connection] else { return nil }
+            let isMember = subscriber.joined.contains(channel)
+            if isReader, subscriber.isReader(of: channel, readers, isMember: isMember) { return (connection, receiver) }
+            return isWatcher && subscriber.mayWatch(channel, readers, isMember: isMember) ? (connection, receiver) : nil
+        }
+    }
+}
+
 // MARK: - How many channels connections watch and get
 
 extension Subscriptions {
