@@ -392,6 +392,8 @@ extension Subscriptions {
         for connection in receivers.byConnection.keys {
             guard let subscriber = subscribers[connection] else { continue }
             endWithoutRight(subscriber, connection, of: channel, readers, perform)
+            // The end of a non-member's session has put the readers in doubt. Everyone is still checked by them.
+            if !subscriber.read.isEmpty { channels[channel]?.readers = readers }
             let isMember = subscriber.joined.contains(channel)
             if isMember || subscriber.isReader(of: channel, readers, isMember: isMember) {
                 subscribe(connection, to: channel)

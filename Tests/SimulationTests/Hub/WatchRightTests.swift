@@ -147,6 +147,33 @@ struct WatchRightTests {
         #expect(lost == ["unwatched", "notification"])
     }
 
+    /// Connects members of the channel who don't watch.
+    private mutating func connectMembers(_ count: Int) {
+        for number in 100..<100 + count {
+            let connection = ConnectionID(rawValue: Int64(number))
+            subscriptions.add("\(number)", as: connection)
+            let streams = UserStreams(user: 0, channels: ["general": 1])
+            _ = deliver([.connected(connection, UserID("user-\(number)"), streams)])
+        }
+    }
+
+    @Test(
+        "AM-45 I10 an event that ends the session of a user whose joining isn't known yet is concealed from all who may not read it"
+    )
+    mutating func endsSessionOfNonMember() {
+        connectMembers(30)
+        let wes = ConnectionID(rawValue: 2)
+        subscriptions.add("wes", as: wes)
+        _ = deliver([
+            .connected(wes, "wes", UserStreams(user: 0)), .watching(wes, "wes", "general", at: 1),
+            event(2, Readers(others: .user)), .reading(wes, "general", since: 2, at: 1),
+        ])
+        let got = deliver([event(3, Self.operators, hasMessage: true)])
+        let session = subscriptions.readingSession(of: "general", wes)
+        #expect(session == nil)
+        #expect(got.filter { $0.hasSuffix("message") } == [])
+    }
+
     @Test("ST-05 a user whose role may read and not watch gets the messages as a member who doesn't watch")
     mutating func readsWithoutWatching() {
         let readers = Readers(members: .moderator, others: .nobody, roles: ["guide"], watchRoles: [.operator])
