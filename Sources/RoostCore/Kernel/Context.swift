@@ -246,8 +246,8 @@ public enum Notice: Hashable, Sendable {
     case mayRead(ConnectionID, ChannelID)
     /// A connection's user starts to read a channel: what the connection receives of it counts as read (AM-45). `since` is the
     /// channel's seq at which their membership began, `at` the seq of their own stream at which it had last changed when they
-    /// started.
-    case reading(ConnectionID, ChannelID, since: Seq, at: Seq)
+    /// started, and `channelSeq` the channel's seq then.
+    case reading(ConnectionID, ChannelID, since: Seq, at: Seq, channelSeq: Seq = 0)
     case stoppedReading(ConnectionID, ChannelID)
     /// A user has marked messages of a channel as unread. This ends reading on all their connections, except where it started
     /// later: `at` is the seq of their own stream at which their membership had last changed.

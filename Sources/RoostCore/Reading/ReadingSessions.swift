@@ -10,7 +10,8 @@ extension StartReading: Handled {
         try context.require(.historyRead, in: access)
         let moved = try MarkRead(channel: channel).movePosition(in: &context)
         let row = try moved.requireMember().row
-        context.notify(.reading(connection, moved.channelId, since: row.joinedSeq, at: row.userSeq))
+        context.notify(
+            .reading(connection, moved.channelId, since: row.joinedSeq, at: row.userSeq, channelSeq: moved.counters.seq))
         return try context.unreadCount(in: moved)
     }
 }

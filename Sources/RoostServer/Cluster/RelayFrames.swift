@@ -17,8 +17,8 @@ extension EventFrames {
             case .past(let item, .connection(let connection, _)): frames.add(item, toNewcomers: .connection(connection))
             case .past(let item, .watcher(let connection, _)): frames.add(item, toNewcomers: .watcher(connection))
             case .change(let notice): frames.change(notice)
-            case .watches(let connection, let user, let channel, let online):
-                frames.watches(connection, user, channel, online: online)
+            case .watches(let connection, let user, let channel, let seq, let online):
+                frames.watches(connection, user, channel, at: seq, online: online)
             case .attach(let connection, let channel): frames.attach(connection, to: channel)
             case .attachWatcher(let connection, let channel): frames.attachWatcher(connection, to: channel)
             case .answer(.socket(let socket, let payload)): frames.reply(payload, to: socket)

@@ -21,8 +21,8 @@ struct EventFrames {
         /// Of several signals with one key that are delivered together, only the newest is kept.
         indirect case signal(SignalFrame, Audience)
         case change(Notice)
-        /// A connection has asked to watch a channel, whose events it may not get yet.
-        case watches(ConnectionID, UserID, ChannelID, online: Int? = nil)
+        /// A connection has asked to watch a channel, at a seq. It may not get the channel's events yet.
+        case watches(ConnectionID, UserID, ChannelID, at: Seq, online: Int? = nil)
         /// A connection gets the events of a channel that its user is a member of.
         case attach(ConnectionID, ChannelID)
         /// A connection gets the events of a channel that it watches, if it still does.
@@ -129,9 +129,9 @@ struct EventFrames {
         }
     }
 
-    mutating func watches(_ connection: ConnectionID, _ user: UserID, _ channel: ChannelID, online: Int?) {
+    mutating func watches(_ connection: ConnectionID, _ user: UserID, _ channel: ChannelID, at seq: Seq, online: Int?) {
         open.removeAll(keepingCapacity: true)
-        steps.append(.watches(connection, user, channel, online: online))
+        steps.append(.watches(connection, user, channel, at: seq, online: online))
     }
 
     mutating func change(_ notice: Notice) {

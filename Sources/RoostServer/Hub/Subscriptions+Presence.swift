@@ -12,7 +12,7 @@ extension Subscriptions {
             hidePresence(of: former, perform)
             showPresence(of: subscriber, perform)
             // Before the former watches end: if the channel had no watch meanwhile, changes on another loop would be lost.
-            for channel in subscriber.watched { perform(.startedWatching(user, channel, isShown: isShared)) }
+            for channel in subscriber.watched.keys { perform(.startedWatching(user, channel, isShown: isShared)) }
             endWatches(of: former, perform)
         }
     }
@@ -31,6 +31,6 @@ extension Subscriptions {
 
     func endWatches(of subscriber: Subscriber, _ perform: (Action) -> Void) {
         guard !subscriber.watched.isEmpty else { return }
-        perform(.stoppedWatching(subscriber.user, subscriber.watched, isShown: subscriber.sharesPresence))
+        perform(.stoppedWatching(subscriber.user, Set(subscriber.watched.keys), isShown: subscriber.sharesPresence))
     }
 }

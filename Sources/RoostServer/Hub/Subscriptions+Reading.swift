@@ -13,10 +13,14 @@ extension Subscriptions {
     /// - Parameters:
     ///   - joinedSeq: The seq at which the reader's membership began. The end of a former one doesn't end the session.
     ///   - userSeq: The seq of the membership's last change in the user's own stream. An earlier mark as unread doesn't end the session.
-    mutating func startReading(_ channel: ChannelID, _ connection: ConnectionID, since joinedSeq: Seq, at userSeq: Seq) {
+    ///   - channelSeq: The channel's seq. An event up to there doesn't end the session, whoever may read it.
+    mutating func startReading(
+        _ channel: ChannelID, _ connection: ConnectionID, since joinedSeq: Seq, at userSeq: Seq, channelSeq: Seq
+    ) {
         guard subscribers[connection] != nil else { return }
         lastReadingSession += 1
-        let session = ReadingSession(number: lastReadingSession, since: joinedSeq, userSeq: userSeq)
+        let session = ReadingSession(
+            number: lastReadingSession, since: joinedSeq, userSeq: userSeq, channelSeq: channelSeq)
         let former = subscribers[connection]?.read.updateValue(session, forKey: channel)
         guard former == nil, channels[channel]?.byConnection[connection] != nil else { return }
         // A user who begins may read: if the last event's readers say otherwise, they are out of date.

@@ -7,7 +7,8 @@ extension Subscriptions {
         let socket: Socket
         let user: UserID
         var joined: Set<ChannelID>
-        var watched: Set<ChannelID> = []
+        /// The channels that the connection watches, each with the channel's seq at which it last asked to.
+        var watched: [ChannelID: Seq] = [:]
         /// The channels that the user is currently reading on this connection (AM-45).
         var read: [ChannelID: ReadingSession] = [:]
         /// What the connection was sent of them, up to a seq each, without what it was already asked about.
@@ -96,6 +97,8 @@ extension Subscriptions {
         let since: Seq
         /// The seq of the membership's last change by then, in the user's own stream.
         let userSeq: Seq
+        /// The channel's seq by then.
+        let channelSeq: Seq
     }
 
     /// A connection that gets a channel's events: everything that a delivery needs, in one place.
@@ -182,7 +185,7 @@ extension Subscriptions {
 
     /// Whether a connection watches a channel.
     func isWatched(_ channel: ChannelID, on connection: ConnectionID) -> Bool {
-        subscribers[connection]?.watched.contains(channel) == true
+        subscribers[connection]?.watched[channel] != nil
     }
 
     /// The channels that are watched or read.

@@ -8,7 +8,8 @@ import RoostCore
 /// receiver, without an array. Its rules:
 /// 1. A connection gets its user's events, those of the channels that the user is a member of, and those of channels that it watches.
 /// 2. An event says who may read it. If that differs from what the last event of the channel said, every receiver is checked again before
-///    the event: members who aren't readers get it without messages, and watchers who may not watch stop watching.
+///    the event: members who aren't readers get it without messages, and watchers who may not watch stop watching, except members who began
+///    to watch after it.
 /// 3. An event with messages from before a receiver's history floor is sent without them.
 /// 4. A signal goes to the receivers of its audience that may read according to both the last event and the signal. One that says nothing
 ///    about messages also goes to watchers who may not read. Signals change nothing. Watchers get them from the answer on, even while events
@@ -86,7 +87,9 @@ struct Subscriptions<Socket> {
             interest?.remove(.user(user))
             perform(.emptied(.user(user)))
         }
-        for channel in subscriber.joined.union(subscriber.watched) { unsubscribe(connection, of: user, from: channel, perform) }
+        for channel in subscriber.joined.union(subscriber.watched.keys) {
+            unsubscribe(connection, of: user, from: channel, perform)
+        }
         hidePresence(of: subscriber, perform)
         endWatches(of: subscriber, perform)
         perform(.disconnected(user))
@@ -108,7 +111,7 @@ struct Subscriptions<Socket> {
     mutating func deliver(_ step: EventFrames.Step, _ perform: (Action) -> Void) {
         switch step {
         case .send(.channel(let channel, let readers), let frames):
-            guard let receivers = receivers(of: channel, readers, perform) else { return }
+            guard let receivers = receivers(of: channel, readers, at: frames.newestSeq, perform) else { return }
             for receiver in receivers.values {
                 perform(
                     .send(frames.bytes(isWatching: receiver.isWatching), eventCount: frames.eventCount, to: receiver.socket))
@@ -134,7 +137,7 @@ struct Subscriptions<Socket> {
             send(frame, to: audience, perform)
         case .catchUp(let newcomers, let channel, let readers, let frames):
             for (connection, receiver) in self.newcomers(newcomers, to: channel, readers, perform) {
-                let bytes = frames.bytes(isWatching: receiver.watched.contains(channel))
+                let bytes = frames.bytes(isWatching: receiver.watched[channel] != nil)
                 perform(.send(bytes, eventCount: frames.eventCount, to: receiver.socket))
                 noteReadable(upTo: frames.newestSeq, in: channel, readers, ofNewcomer: connection)
             }
@@ -144,13 +147,13 @@ struct Subscriptions<Socket> {
                 send(event, &forms, to: receiver, isByMembership: newcomers.isByMembership, perform)
                 noteReadable(upTo: event.seq, in: event.channel, event.readers, ofNewcomer: connection)
             }
-        case .watches(let connection, let user, let channel, let online):
-            _ = watch(channel, user, connection, online, perform)
+        case .watches(let connection, let user, let channel, let seq, let online):
+            _ = watch(channel, user, connection, at: seq, online, perform)
         case .change(let notice): change(notice, perform)
         case .attach(let connection, let channel): join(channel, connection, perform)
         case .attachWatcher(let connection, let channel):
             // The watch may have ended with an event of its catch-up, and others may have taken the room meanwhile.
-            guard subscribers[connection]?.watched.contains(channel) == true else { return }
+            guard isWatched(channel, on: connection) else { return }
             guard mayReceive(channel, connection) else { return endWatch(of: channel, connection, perform) }
             subscribe(connection, to: channel)
         case .reply(let id, let payload):
@@ -163,7 +166,7 @@ struct Subscriptions<Socket> {
         var forms = ConcealableEventForms(of: event)
         switch audience {
         case .channel(let channel, let readers):
-            guard let receivers = receivers(of: channel, readers, perform) else { return }
+            guard let receivers = receivers(of: channel, readers, at: event.seq, perform) else { return }
             for connection in channels[channel]?.reading ?? [] where (receivers[connection]?.floor ?? .max) < event.seq {
                 noteReadable([channel: event.seq], of: connection)
             }
@@ -194,7 +197,7 @@ struct Subscriptions<Socket> {
         let isMember = isByMembership || subscriber.joined.contains(channel)
         let isReader = subscriber.isReader(of: channel, event.readers, isMember: isMember)
         guard let frames = forms.frames(above: isReader ? subscriber.floor(in: channel, isMember: isMember) : .max) else { return }
-        let bytes = frames.bytes(isWatching: subscriber.watched.contains(channel))
+        let bytes = frames.bytes(isWatching: subscriber.watched[channel] != nil)
         perform(.send(bytes, eventCount: frames.eventCount, to: subscriber.socket))
     }
 
@@ -207,7 +210,7 @@ struct Subscriptions<Socket> {
         case .connection(let connection), .watcher(let connection):
             guard channels[channel]?.byConnection[connection] == nil, let subscriber = subscribers[connection] else { return [] }
             if newcomers.isByMembership || subscriber.joined.contains(channel) { return [(connection, subscriber)] }
-            guard subscriber.watched.contains(channel) else { return [] }
+            guard subscriber.watched[channel] != nil else { return [] }
             if subscriber.isReader(of: channel, readers, isMember: false) { return [(connection, subscriber)] }
             endWatch(of: channel, connection, perform)
             return []
@@ -225,7 +228,8 @@ extension Subscriptions {
     private mutating func change(_ notice: Notice, _ perform: (Action) -> Void) {
         switch notice {
         case .event, .signal, .typing, .stoppedTyping, .read, .profileChanged, .profileShown, .rulesChanged: break
-        case .readers(let channel, let readers): _ = receivers(of: channel, readers, perform)
+        // They are as of now, so every watch is older.
+        case .readers(let channel, let readers): _ = receivers(of: channel, readers, at: .max, perform)
         case .connected(let connection, let user, let streams): connect(connection, user, streams, perform)
         case .joined(let user, let channel, let seq, let role):
             for connection in connections(of: user) {
@@ -261,11 +265,12 @@ extension Subscriptions {
                 forget(channel, of: connection, perform)
                 subscribers[connection]?.forget(destroyed: channel)
             }
-        case .watching(let connection, let user, let channel, _, let online):
-            guard subscribers[connection] != nil, watch(channel, user, connection, online, perform) else { return }
+        case .watching(let connection, let user, let channel, let seq, let online):
+            guard subscribers[connection] != nil, watch(channel, user, connection, at: seq, online, perform) else { return }
             subscribe(connection, to: channel)
         case .stoppedWatching(let connection, let user, let channel):
-            guard subscribers[connection]?.watched.remove(channel) != nil, let subscriber = subscribers[connection] else { return }
+            guard subscribers[connection]?.watched.removeValue(forKey: channel) != nil, let subscriber = subscribers[connection]
+            else { return }
             if subscriber.joined.contains(channel) {
                 subscribe(connection, to: channel)
             } else {
@@ -273,8 +278,8 @@ extension Subscriptions {
             }
             perform(.stoppedWatching(user, [channel], isShown: subscriber.sharesPresence))
         case .mayRead(let connection, let channel): learnReader(connection, of: channel)
-        case .reading(let connection, let channel, let joinedSeq, let userSeq):
-            startReading(channel, connection, since: joinedSeq, at: userSeq)
+        case .reading(let connection, let channel, let joinedSeq, let userSeq, let channelSeq):
+            startReading(channel, connection, since: joinedSeq, at: userSeq, channelSeq: channelSeq)
         case .stoppedReading(let connection, let channel): stopReading(channel, connection)
         case .markedUnread(let user, let channel, let userSeq): endReading(of: channel, by: user, at: userSeq, perform)
         case .presenceShared(let user, let isShared): sharePresence(of: user, isShared, perform)
@@ -323,20 +328,24 @@ extension Subscriptions {
 
     /// Marks a connection as watching a channel. Whether it gets the channel's events yet is decided elsewhere.
     ///
-    /// - Parameter online: How many members were online according to its answer, if that said so. The connection wasn't notified of changes since then.
+    /// - Parameters:
+    ///   - seq: The channel's seq in its answer.
+    ///   - online: How many members were online according to that, if it said so. The connection wasn't notified of changes since then.
     /// - Returns: Whether the connection now watches the channel.
     private mutating func watch(
-        _ channel: ChannelID, _ user: UserID, _ connection: ConnectionID, _ online: Int?, _ perform: (Action) -> Void
+        _ channel: ChannelID, _ user: UserID, _ connection: ConnectionID, at seq: Seq, _ online: Int?, _ perform: (Action) -> Void
     ) -> Bool {
         guard let subscriber = subscribers[connection] else { return false }
         // Calls are refused before that, and a socket has only one watching call under way. The check relies on neither.
         let mayWatchMore = subscriber.watched.count < Limits.watchedChannels && mayReceive(channel, connection)
-        guard mayWatchMore || subscriber.watched.contains(channel) else {
+        let former = subscriber.watched[channel]
+        guard mayWatchMore || former != nil else {
             send(UnwatchedFrame(unwatched: .init(channel: channel)), to: subscriber, perform)
             return false
         }
         let isShown = subscriber.sharesPresence
-        if subscribers[connection]?.watched.insert(channel).inserted == true {
+        subscribers[connection]?.watched[channel] = max(former ?? 0, seq)
+        if former == nil {
             let isAttached = channels[channel]?.byConnection[connection] != nil
             if isAttached { subscribe(connection, to: channel) } else { setUnattached(true, connection, channel) }
             perform(.startedWatching(user, channel, isShown: isShown))
@@ -349,7 +358,9 @@ extension Subscriptions {
         guard let user = subscribers[connection]?.user else { return }
         let isShown = subscribers[connection]?.sharesPresence == true
         if subscribers[connection]?.joined.remove(channel) != nil, isShown { perform(.wentOffline(user, [channel])) }
-        if subscribers[connection]?.watched.remove(channel) != nil { perform(.stoppedWatching(user, [channel], isShown: isShown)) }
+        if subscribers[connection]?.watched.removeValue(forKey: channel) != nil {
+            perform(.stoppedWatching(user, [channel], isShown: isShown))
+        }
         subscribers[connection]?.readable[channel] = nil
         unsubscribe(connection, of: user, from: channel, perform)
     }
@@ -362,7 +373,7 @@ extension Subscriptions {
         setUnattached(false, connection, channel)
         let isMember = subscriber.joined.contains(channel)
         var receiver = Receiver(
-            socket: subscriber.socket, isWatching: subscriber.watched.contains(channel),
+            socket: subscriber.socket, isWatching: subscriber.watched[channel] != nil,
             floor: subscriber.floor(in: channel, isMember: isMember))
         if let readers = channels[channel]?.readers {
             let isReader = subscriber.isReader(of: channel, readers, isMember: isMember)
@@ -383,17 +394,21 @@ extension Subscriptions {
 
     /// Returns the connections that get an event of a channel. If the readers have changed, each connection is checked again before the
     /// event, so nobody gets it by a right that has ended.
+    ///
+    /// - Parameter seq: The event's.
     private mutating func receivers(
-        of channel: ChannelID, _ readers: Readers, _ perform: (Action) -> Void
+        of channel: ChannelID, _ readers: Readers, at seq: Seq, _ perform: (Action) -> Void
     ) -> [ConnectionID: Receiver]? {
         guard let receivers = channels[channel] else { return nil }
         if receivers.readers == readers { return receivers.byConnection }
         channels[channel]?.readers = readers
+        var isOlder = false
         for connection in receivers.byConnection.keys {
             guard let subscriber = subscribers[connection] else { continue }
-            endWithoutRight(subscriber, connection, of: channel, readers, perform)
-            // The end of a non-member's session has put the readers in doubt. Everyone is still checked by them.
-            if !subscriber.read.isEmpty { channels[channel]?.readers = readers }
+            if endWithoutRight(subscriber, connection, of: channel, readers, at: seq, perform) { isOlder = true }
+            // The end of a non-member's session has put the readers in doubt, and so has what is newer than the event. Everyone is still
+            // checked by them.
+            if isOlder || !subscriber.read.isEmpty { channels[channel]?.readers = readers }
             let isMember = subscriber.joined.contains(channel)
             if isMember || subscriber.isReader(of: channel, readers, isMember: isMember) {
                 subscribe(connection, to: channel)
@@ -401,21 +416,39 @@ extension Subscriptions {
                 unsubscribe(connection, of: subscriber.user, from: channel, perform)
             }
         }
+        // The next event checks everyone again.
+        if isOlder { channels[channel]?.readers = nil }
         return channels[channel]?.byConnection
     }
 
     /// Ends the watch of a connection whose user may not watch, and the reading of one whose user may not read.
+    ///
+    /// In a cluster an event can arrive after a member has begun either by a newer right: then it ends neither. A non-member who watches gets no
+    /// events older than that.
+    ///
+    /// - Returns: Whether one of them is newer than the event, and continues.
     private mutating func endWithoutRight(
-        _ subscriber: Subscriber, _ connection: ConnectionID, of channel: ChannelID, _ readers: Readers, _ perform: (Action) -> Void
-    ) {
+        _ subscriber: Subscriber, _ connection: ConnectionID, of channel: ChannelID, _ readers: Readers, at seq: Seq,
+        _ perform: (Action) -> Void
+    ) -> Bool {
         let isMember = subscriber.joined.contains(channel)
-        if !subscriber.mayWatch(channel, readers, isMember: isMember) { endWatch(of: channel, connection, perform) }
-        if !subscriber.isReader(of: channel, readers, isMember: isMember) { endReading(of: channel, connection, perform) }
+        var keepsNewer = false
+        if !subscriber.mayWatch(channel, readers, isMember: isMember) {
+            let isNewer = isMember && subscriber.watched[channel].map { $0 >= seq } == true
+            if isNewer { keepsNewer = true } else { endWatch(of: channel, connection, perform) }
+        }
+        if !subscriber.isReader(of: channel, readers, isMember: isMember) {
+            let isNewer = subscriber.read[channel].map { $0.channelSeq >= seq } == true
+            if isNewer { keepsNewer = true } else { endReading(of: channel, connection, perform) }
+        }
+        return keepsNewer
     }
 
     /// Ends the watch of a user who may no longer watch, and notifies them.
     private mutating func endWatch(of channel: ChannelID, _ connection: ConnectionID, _ perform: (Action) -> Void) {
-        guard subscribers[connection]?.watched.remove(channel) != nil, let subscriber = subscribers[connection] else { return }
+        guard subscribers[connection]?.watched.removeValue(forKey: channel) != nil, let subscriber = subscribers[connection] else {
+            return
+        }
         setUnattached(false, connection, channel)
         perform(.stoppedWatching(subscriber.user, [channel], isShown: subscriber.sharesPresence))
         send(UnwatchedFrame(unwatched: .init(channel: channel)), to: subscriber, perform)

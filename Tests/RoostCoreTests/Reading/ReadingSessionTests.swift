@@ -23,12 +23,12 @@ struct ReadingSessionTests {
         }
         #expect(answer == UnreadCount(channelId: "general", unreadCount: 0, readSeq: 3))
         guard case .event(let marked, .user("bob"))? = notices.first else { throw Missed("\(notices)") }
-        #expect(notices.last == .reading(Self.phone, "general", since: 1, at: marked.seq))
+        #expect(notices.last == .reading(Self.phone, "general", since: 1, at: marked.seq, channelSeq: 3))
         let kinds = notices.compactMap { if case .event(let event, _) = $0 { event.kind } else { nil } }
         #expect(kinds == [.readingMarked])
         #expect(
             try world.notices { try world.perform(StartReading(channel: "community:general"), as: "bob", connection: 7) }
-                == [.reading(Self.phone, "general", since: 1, at: marked.seq)])
+                == [.reading(Self.phone, "general", since: 1, at: marked.seq, channelSeq: 3)])
         #expect(
             try world.notices { try world.perform(StopReading(channel: "community:general"), as: "bob", connection: 7) }
                 == [.stoppedReading(Self.phone, "general")])

@@ -125,6 +125,23 @@ struct EndedReadingTests {
         #expect(ended == [] && given == ["ann": ["general": 5]])
     }
 
+    @Test("AM-45 an event that arrives late doesn't end a session that began after it, and isn't read in it")
+    func olderEvent() {
+        var test = self
+        // Another node has stored 11 and 12, and ann may read as of 12.
+        var ended = test.endings(of: [
+            event(10, Self.operators), .reading(ann, "general", since: 1, at: 1, channelSeq: 12),
+            event(11, Self.operators, hasMessage: true),
+        ])
+        var given = test.readable()
+        #expect(ended == [] && given.isEmpty)
+        ended = test.endings(of: [event(12, hasMessage: true)])
+        given = test.readable()
+        #expect(ended == [] && given == ["ann": ["general": 12]])
+        ended = test.endings(of: [event(13, Self.operators)])
+        #expect(ended == ["ann"])
+    }
+
     @Test("AM-45 a refused mark ends the session in which it was made, and none that its user has started since")
     func refusedMark() {
         var test = self

@@ -87,7 +87,7 @@ struct ReceivedChannelsTests {
             subscriptions.value.deliver(step) { if case .send = $0 { unwatched += 1 } }
         }
         let channels = (1...3).map { ChannelID("w\($0)") }
-        for channel in channels { perform(.watches(Self.id(1), "ann", channel, online: nil)) }
+        for channel in channels { perform(.watches(Self.id(1), "ann", channel, at: 1)) }
         #expect(subscriptions.value.watchedCount(of: Self.id(1)) == 3)
         for channel in channels { perform(.attachWatcher(Self.id(1), channel)) }
         #expect(subscriptions.value.received == ["ann": 10] && unwatched == 1)

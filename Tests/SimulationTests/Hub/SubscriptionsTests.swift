@@ -277,7 +277,7 @@ struct SubscriptionsTests {
         _ = subscriptions.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1], floors: ["general": 3]))
         #expect(subscriptions.deliver([Self.notice(edited)]) == [Self.notification(edited.concealing(messagesUpTo: 3), to: "a")])
         _ = subscriptions.deliver([.left("ann", "general", at: 6)])
-        _ = subscriptions.deliver(.watches(Self.id("a"), "ann", "general"))
+        _ = subscriptions.deliver(.watches(Self.id("a"), "ann", "general", at: 6))
         let past = EventFrames.Step.catchUpConcealable(
             .watcher(Self.id("a")),
             ConcealableEvent(
@@ -353,7 +353,7 @@ struct SubscriptionsTests {
             .catchUp(.watcher(Self.id("b")), "general", readers, Self.frames(event, readers))
         }
         _ = subscriptions.connect("b", "bob", UserStreams(user: 0))
-        _ = subscriptions.deliver(.watches(Self.id("b"), "bob", "general"))
+        _ = subscriptions.deliver(.watches(Self.id("b"), "bob", "general", at: 1))
         #expect(subscriptions.deliver(past(Self.everybody)) == [Self.live(event, to: "b")])
         let ended = subscriptions.deliver(past(Readers(others: .nobody)))
         #expect(ended == [.stoppedWatching("bob", ["general"], isShown: true), Self.unwatched("b")])
@@ -361,7 +361,7 @@ struct SubscriptionsTests {
         #expect(subscriptions.deliver(past(Self.everybody)) == [])
         #expect(subscriptions.deliver(.attachWatcher(Self.id("b"), "general")) == [])
         #expect(subscriptions.deliver([Self.notice(event)]) == [])
-        _ = subscriptions.deliver(.watches(Self.id("b"), "bob", "general"))
+        _ = subscriptions.deliver(.watches(Self.id("b"), "bob", "general", at: 1))
         _ = subscriptions.deliver(.attachWatcher(Self.id("b"), "general"))
         #expect(subscriptions.deliver([Self.notice(event)]) == [Self.live(event, to: "b")])
     }
@@ -435,7 +435,7 @@ struct SubscriptionsTests {
         func reached(_ readers: Readers) -> [String] {
             subscriptions.deliver([.signal(Self.signal(), .watchers("general", readers))]).flatMap { Self.reached([$0]) }.sorted()
         }
-        let began = subscriptions.deliver(.watches(Self.id("d"), "dan", "general", online: 3))
+        let began = subscriptions.deliver(.watches(Self.id("d"), "dan", "general", at: 1, online: 3))
         #expect(began == [.startedWatching("dan", "general", isShown: true), .answeredOnline(3, "general")])
         #expect(reached(Self.everybody) == ["c", "d", "w"] && reached(Readers(others: .nobody)) == ["c"])
         _ = subscriptions.deliver(.attachWatcher(Self.id("d"), "general"))

@@ -174,6 +174,32 @@ struct WatchRightTests {
         #expect(got.filter { $0.hasSuffix("message") } == [])
     }
 
+    @Test("ST-05 I9 an event that arrives late doesn't end a watch that began after it, by a right that the next event shows")
+    mutating func olderEvent() {
+        _ = deliver([.stoppedWatching(gus, "gus", "general"), event(10, Self.operators)])
+        // Another node has stored 11 and 12, and gus may watch as of 12.
+        let got = deliver([
+            .watching(gus, "gus", "general", at: 12), event(11, Self.operators, hasMessage: true),
+            event(12, Readers(others: .nobody), hasMessage: true),
+        ])
+        #expect(got == ["live", "live message"])
+        let next = deliver([event(13, Self.operators)])
+        #expect(next == ["unwatched", "notification"])
+    }
+
+    @Test("ST-05 I10 an event that is older than a member's watch, or session, is concealed from everyone who may not read it")
+    mutating func olderEventAndOthers() {
+        connectMembers(30)
+        // An older session ends; the watch is newer than the event.
+        let got = deliver([
+            .reading(gus, "general", since: 1, at: 1, channelSeq: 10), .watching(gus, "gus", "general", at: 12),
+            event(11, Self.operators, hasMessage: true),
+        ])
+        let session = subscriptions.readingSession(of: "general", gus)
+        #expect(session == nil && got.filter { $0.hasSuffix("message") } == [])
+        #expect(got.contains("live"))
+    }
+
     @Test("ST-05 a user whose role may read and not watch gets the messages as a member who doesn't watch")
     mutating func readsWithoutWatching() {
         let readers = Readers(members: .moderator, others: .nobody, roles: ["guide"], watchRoles: [.operator])

@@ -127,7 +127,7 @@ struct AttachingTests {
     private func reports(_ steps: [Relay.Step]) -> [String] {
         steps.compactMap { step -> String? in
             switch step {
-            case .watches(_, let user, _, _): "\(user) watches"
+            case .watches(_, let user, _, _, _): "\(user) watches"
             case .past(let item, let receiver): "\(receiver.user) gets \(item.seq)"
             case .change(.stoppedWatching(_, let user, _)): "\(user) stopped"
             case .change(.destroyed): "destroyed"
@@ -263,7 +263,7 @@ struct AttachingTests {
         let steps = node.fetch(node.item(120, 124, left: [.init(user: "ann", seq: leftSeq)])).steps
         let leaving = steps.firstIndex { if case .change(.left("ann", _, leftSeq, _)) = $0 { true } else { false } }
         let watchesOn = steps[(leaving ?? steps.endIndex)...].contains {
-            if case .watches(connection, "ann", _, _) = $0 { true } else { false }
+            if case .watches(connection, "ann", _, 123, _) = $0 { true } else { false }
         }
         #expect(leaving != nil)
         #expect(watchesOn == (leftSeq == 123))

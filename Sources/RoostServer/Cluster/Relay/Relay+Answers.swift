@@ -88,8 +88,8 @@ extension Relay {
     }
 
     private mutating func give(_ held: AnswerQueue.Held) {
-        for case .watching(let connection, let user, let channel, _, let online) in held.operation.attachments {
-            emit(.watches(connection, user, channel, online: online))
+        for case .watching(let connection, let user, let channel, let seq, let online) in held.operation.attachments {
+            emit(.watches(connection, user, channel, at: seq, online: online))
         }
         emit(.answer(held.operation.answer))
         for notice in held.operation.attachments { attach(notice) }

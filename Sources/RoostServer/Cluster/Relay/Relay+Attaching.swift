@@ -187,7 +187,8 @@ extension Relay {
         // That ends the earlier watch of a member. A newer watch request that is still waiting is kept.
         guard let feed = feeds[stream], feed.attaching.contains(user) else { return }
         for attachment in feed.parked + (feed.behind[user] ?? []) where attachment.seq >= leaving.seq {
-            if case .watcher(let connection, user) = attachment.receiver { emit(.watches(connection, user, channel)) }
+            guard case .watcher(let connection, user) = attachment.receiver else { continue }
+            emit(.watches(connection, user, channel, at: attachment.seq))
         }
         // An older watch doesn't catch up any further: its connection may have received those events as a member's.
         for (token, catchUp) in feed.catchUps where catchUp.attachment.isEnded(by: leaving) {

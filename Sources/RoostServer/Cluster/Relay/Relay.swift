@@ -108,8 +108,8 @@ struct Relay {
         /// An event of the past, for one receiver.
         case past(StreamItem, Attachment.Receiver)
         case change(Notice)
-        /// A connection has asked to watch: the channel's events that it gets from here on are marked so. It may not be attached yet.
-        case watches(ConnectionID, UserID, ChannelID, online: Int? = nil)
+        /// A connection has asked to watch, at a seq: the channel's events that it gets from here on are marked so. It may not be attached yet.
+        case watches(ConnectionID, UserID, ChannelID, at: Seq, online: Int? = nil)
         /// From here on a connection gets the events of a channel that its user is a member of.
         case attach(ConnectionID, ChannelID)
         /// From here on a connection gets the events of a channel that it has asked to watch, unless the watch has ended.
