@@ -1,4 +1,5 @@
 import RoostAPI
+import RoostDatabase
 import RoostCore
 import RoostTestSupport
 import Testing
