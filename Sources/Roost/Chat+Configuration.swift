@@ -13,7 +13,7 @@ extension Chat {
         /// Linux. The folder is named after the app's bundle identifier, or after the program if it has none.
         case standard
         /// This directory, which is created if it doesn't exist. Only one process at a time can open a user's files; others can read them with
-        /// ``StoredChat``.
+        /// ``StoredChat``. An App Group's directory has to be ``shared(_:)``.
         case directory(URL)
         /// Like ``directory(_:)``, for a directory that an app shares with its extensions, such as an App Group's. iOS terminates an app that holds a
         /// lock there in the background (`0xdead10cc`), so the client releases the files when the app goes to the background: until the app is back,

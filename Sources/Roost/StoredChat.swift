@@ -6,7 +6,7 @@ public import RoostAPI
 /// A user's chat as stored on this device, for an app's extension: it can be read even while the app has the files open, writes nothing and doesn't
 /// connect.
 ///
-///     let stored = try StoredChat(user: "ann", at: server, in: .directory(group))
+///     let stored = try StoredChat(user: "ann", at: server, in: .shared(group))
 ///     let channels = try await stored.channels()
 ///
 /// Each answer shows a single moment: the state as of the app's last connection. Later changes that the app stores appear in the next answer.
@@ -29,7 +29,7 @@ public struct StoredChat: Sendable {
     /// - Parameters:
     ///   - user: The user whose files they are.
     ///   - url: The server's address, as given to the chat.
-    ///   - storage: The storage that the chat was configured with. An app and its extensions share the directory of an App Group.
+    ///   - storage: The storage that the chat was configured with; for an extension, ``Chat/Storage/shared(_:)`` with the directory of an App Group.
     /// - Throws: `RoostError` with `unavailable` if nothing is stored, it can't be read, or it was stored by another version of this package. The
     ///   extension then has to do without it.
     public init(user: UserID, at url: URL, in storage: Chat.Storage = .standard) throws {
