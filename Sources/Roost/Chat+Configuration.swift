@@ -11,6 +11,9 @@ extension Chat {
     public enum Storage: Hashable, Sendable {
         /// The app's own folder in the system's usual location: `Application Support` on Apple's systems, `$XDG_DATA_HOME` or `~/.local/share` on
         /// Linux. The folder is named after the app's bundle identifier, or after the program if it has none.
+        ///
+        /// On tvOS it is in `Caches`, because an app can't write to `Application Support` there: the system may delete it while the app isn't
+        /// running, together with the messages that haven't been sent.
         case standard
         /// This directory, which is created if it doesn't exist. Only one process at a time can open a user's files; others can read them with
         /// ``StoredChat``. An App Group's directory has to be ``shared(_:)``.
@@ -37,15 +40,22 @@ extension Chat {
             get throws {
                 switch self {
                 case .standard:
-                    try FileManager.default.url(
-                        for: .applicationSupportDirectory, in: .userDomainMask, appropriateFor: nil, create: true
-                    )
-                    .appending(component: Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName)
-                    .appending(component: "Roost", directoryHint: .isDirectory)
+                    try FileManager.default.url(for: Self.dataDirectory, in: .userDomainMask, appropriateFor: nil, create: true)
+                        .appending(component: Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName)
+                        .appending(component: "Roost", directoryHint: .isDirectory)
                 case .directory(let url), .shared(let url): url
                 case .inMemory: nil
                 }
             }
+        }
+
+        /// The system's directory for an app's data. On Apple TV only `Caches` is writable.
+        private static var dataDirectory: FileManager.SearchPathDirectory {
+            #if os(tvOS)
+            .cachesDirectory
+            #else
+            .applicationSupportDirectory
+            #endif
         }
     }
 
