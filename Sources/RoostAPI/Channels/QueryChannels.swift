@@ -33,9 +33,9 @@ public struct QueryChannels: Operation {
     public var isPublic: Bool?
     /// Only channels that this user created.
     public var createdBy: UserID?
-    /// Unix milliseconds.
+    /// Only channels created before this time (exclusive), in Unix milliseconds.
     public var createdBefore: Int64?
-    /// Unix milliseconds.
+    /// Only channels created after this time (exclusive), in Unix milliseconds.
     public var createdAfter: Int64?
     /// Whether deleted channels are shown too, to those who may see them (AM-34). The caller's own are looked for among the caller's 20,000
     /// memberships, current and former, that changed last. False when left out.

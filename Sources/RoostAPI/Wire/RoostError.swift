@@ -61,7 +61,7 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         case featureDisabled = "feature_disabled"
         /// Another page of the same query is being fetched. Only the SDK throws it.
         case queryInProgress = "query_in_progress"
-        /// It has a different version now: ``RoostError/limit``.
+        /// It has another version now, which ``RoostError/limit`` holds.
         case conflictVersion = "conflict_version"
         /// The idempotency key was used for another request.
         case keyReused = "key_reused"
@@ -89,7 +89,7 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
     public var message: String
     /// The refused field of the request.
     public var field: String?
-    /// The limit that the field exceeded, in the unit that the message names.
+    /// The limit that was exceeded, in the unit that the message names. For ``RoostError/Code/conflictVersion`` it is the current version instead.
     public var limit: Int64?
     /// The rule that refused, as the permission table names it.
     public var rule: String?
