@@ -34,7 +34,7 @@ extension LiveChannel {
     ///
     /// Case and diacritics are ignored. The search is repeated a moment after members join or leave.
     /// - Parameters:
-    ///   - text: 1 to 128 characters.
+    ///   - text: 1 to 128 characters; for an empty text the list is refused with `invalid_argument`.
     ///   - states: As for ``members(states:roles:sort:order:pageSize:)``; without the permission to search banned members, the list is refused
     ///     (MN-18).
     ///   - roles: Only members with one of these roles; at most 10. Nil for all.

@@ -73,7 +73,9 @@ public struct MentionComposer: Hashable, Sendable {
         (endsMentions, endsMetadata) = (true, content.metadata != nil)
     }
 
-    /// The text between an "@" and the cursor: the start of a name to search for, empty right after the "@". Nil if no mention is being typed.
+    /// The text between an "@" and the cursor: the start of a name to search for. Nil if no mention is being typed.
+    ///
+    /// It is empty right after the "@", and a search for an empty text is refused: show ``LiveChannel/members(states:roles:sort:order:pageSize:)`` then.
     ///
     /// An "@" starts a mention at the beginning of the text and after white space or punctuation, but not in an email address.
     /// - Parameter cursor: The cursor's position, in UTF-16 code units.

@@ -28,7 +28,8 @@ import RoostAPI
     var composer = MentionComposer(text: "lunch, @b")
     let cursor = composer.text.utf16.count
     if let typed = composer.query(at: cursor) {
-        let members = channel.searchMembers(typed)
+        // Right after the "@" there is nothing to search for.
+        let members = typed.isEmpty ? channel.members() : channel.searchMembers(typed)
         try await members.loaded()
         if let found = members.items.first { _ = composer.choose(found.user, at: cursor) }
     }
