@@ -14,10 +14,60 @@ struct ChatScreenModelTests {
         let long = String(repeating: "x", count: Limits.messageTextLength + 1)
         screen.draft = long
         await screen.send()
-        #expect(screen.draft == long && screen.problem != nil)
+        #expect(screen.draft == long && screen.sendProblem != nil)
         screen.draft = "short"
         await screen.send()
-        #expect(screen.draft == "" && screen.problem == nil)
+        #expect(screen.draft == "" && screen.sendProblem == nil)
+        try await server.stop()
+    }
+
+    @Test("The refusal of a text stays while rows appear; white space can't be sent")
+    func refusalStays() async throws {
+        let server = try await RoostTestServer()
+        let ann = server.chat(as: "ann")
+        try await ann.connect()
+        try await ann.createChannel("general").sendConfirmed("hi")
+        let screen = ChatScreenModel("general", of: ann)
+        for await view in screen.channel.updates where view != nil { break }
+        for await update in screen.messages.updates where update.items.last?.text == "hi" { break }
+        screen.draft = " \n"
+        #expect(!screen.canSend)
+        screen.draft = String(repeating: "x", count: Limits.messageTextLength + 1)
+        #expect(screen.canSend)
+        await screen.send()
+        let refusal = screen.sendProblem
+        await screen.appeared(try #require(screen.messages.items.last))
+        #expect(refusal != nil && screen.sendProblem == refusal && screen.loadProblem == nil)
+        await ann.disconnect()
+        try await server.stop()
+    }
+
+    @Test("A row that leaves the screen while it loads older rows shows no error, and the next row loads them")
+    func cancelledRow() async throws {
+        let server = try await RoostTestServer()
+        let (ann, bob) = (server.chat(as: "ann"), server.chat(as: "bob"))
+        try await ann.connect()
+        let general = try await ann.createChannel("general")
+        for number in 1..<120 { try await general.send("\(number)") }
+        try await general.sendConfirmed("120")
+        try await bob.connect()
+        try await bob.joinChannel("general")
+        let screen = ChatScreenModel("general", of: bob)
+        for await update in screen.messages.updates where update.items.count >= 30 { break }
+        // What is on the device already; the page before it has to come from the server.
+        await screen.appeared(try #require(screen.messages.items.first))
+        for _ in 1...2 {
+            let first = try #require(screen.messages.items.first)
+            let row = Task { await screen.appeared(first) }
+            row.cancel()
+            await row.value
+        }
+        #expect(screen.loadProblem == nil)
+        let count = screen.messages.items.count
+        await screen.appeared(try #require(screen.messages.items.first))
+        #expect(screen.messages.items.count > count && screen.loadProblem == nil)
+        await ann.disconnect()
+        await bob.disconnect()
         try await server.stop()
     }
 
@@ -43,7 +93,7 @@ struct ChatScreenModelTests {
         #expect(rows.map(\.text) == ["hi", "when I may"])
         await screen.appeared(try #require(rows.first))
         try await eventually("nothing unread") { screen.channel.unreadCount == 0 }
-        #expect(screen.problem == nil)
+        #expect(screen.loadProblem == nil)
         await ann.disconnect()
         await bob.disconnect()
         try await server.stop()
@@ -68,9 +118,12 @@ struct ChatScreenModelTests {
             refused = item
             break
         }
-        await screen.discard(try #require(refused))
+        let row = try #require(refused)
+        #expect(screen.refusal(of: row) != nil)
+        await screen.discard(row)
         for await update in screen.messages.updates where update.items.last?.change == nil { break }
-        #expect(screen.messages.items.last?.text == "bob's")
+        let last = try #require(screen.messages.items.last)
+        #expect(last.text == "bob's" && screen.refusal(of: last) == nil)
         await ann.disconnect()
         await bob.disconnect()
         try await server.stop()

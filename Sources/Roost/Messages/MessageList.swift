@@ -122,7 +122,9 @@ public final class MessageList {
 
     /// Adds a page of older messages, from this device if they are cached, otherwise from the server. Does nothing if there are none.
     ///
-    /// - Throws: `RoostError` with `not_connected` while offline, `not_member` if the channel isn't one of the user's.
+    /// - Throws: If they have to come from the server: `RoostError` with `not_connected` while offline, `not_member` if the channel isn't one of the
+    ///   user's, `unavailable` if no answer arrives in time or if the channel is being fetched again, or the code of the server's refusal;
+    ///   `CancellationError`, for instance in a SwiftUI `task` whose row has left the screen.
     public func loadOlder() async throws {
         guard hasOlder else { return }
         shown.beginMove()

@@ -85,7 +85,8 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
 
     /// The error for programs: stable even if the sentence changes.
     public var code: Code
-    /// One sentence for a person.
+    /// One sentence for a person, in English, which calls fields by their names in the protocol. It may change. An app says it in the user's language
+    /// by ``code``, ``field`` and ``limit``.
     public var message: String
     /// The refused field of the request.
     public var field: String?
@@ -183,6 +184,6 @@ extension RoostError: CustomStringConvertible, LocalizedError {
     /// The code and the message: `not_found: There is no such channel.`
     public var description: String { "\(code.rawValue): \(message)" }
 
-    /// ``message``, which `localizedDescription` gives for it.
+    /// ``message``, which `localizedDescription` gives for it: in English, whatever the user's language.
     public var errorDescription: String? { message }
 }
