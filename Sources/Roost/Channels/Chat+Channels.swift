@@ -87,7 +87,8 @@ extension Chat {
     ///   - users: At least one user besides the caller; at most `Limits.membersPerCall`.
     ///   - displayName: Its name if it is created; nil for none of its own.
     ///   - tags: Tags to find it by, if it is created (AM-33).
-    ///   - metadata: The app's own data, an object, if it is created.
+    ///   - metadata: The app's own data, an object, if it is created: for instance who the members are, which a row of a list
+    ///     doesn't say.
     /// - Throws: `RoostError` with `invalid_argument` without users (AM-24), `not_found` for an unknown user, and the errors of
     ///   ``call(_:isolation:)``.
     @MainActor @discardableResult

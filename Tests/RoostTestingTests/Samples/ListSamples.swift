@@ -6,6 +6,13 @@ import Roost
     func apply<Item>(_ update: ListUpdate<Item>) {}
 }
 
+// sample.begin
+@MainActor func otherUser(in item: ChannelItem, of chat: Chat) -> LiveUser? {
+    guard case .string(let id) = item.channel.metadata?["with"]?[chat.user.rawValue] else { return nil }
+    return chat.user(UserID(id))
+}
+// sample.end
+
 @MainActor private func lists(chat: Chat, table: Table) async throws {
     // sample.begin
     let channels = chat.channels()
@@ -13,6 +20,10 @@ import Roost
     for item in channels.items {
         print(item.channel.displayName ?? "\(item.id)", item.unreadCount, item.lastMessage?.text ?? "")
     }
+    // sample.end
+
+    // sample.begin
+    try await chat.createConversation(with: ["bob"], metadata: ["with": ["ann": "bob", "bob": "ann"]])
     // sample.end
 
     // sample.begin
