@@ -319,6 +319,27 @@ import Testing
         }
     }
 
+    @Test("a backup is to be restored if a running server's database was replaced, but not if only its lock was")
+    func replacedUnderARunningServer() async throws {
+        for (name, restores) in [("roost.lock", false), ("roost.sqlite", true)] {
+            let server = try await WatchedServer.start()
+            _ = try await server.request("GET", "/v1/me", token: try await server.token("ann"))
+            server.process.signal(SIGSTOP)
+            let file = server.directory.appending(path: name)
+            // A second start, which is refused, leaves such a lock if there was none.
+            let content = name == "roost.lock" ? Data() : try Data(contentsOf: file)
+            try FileManager.default.removeItem(at: file)
+            try content.write(to: file)
+            try setMode(0o600, of: file)
+            let (_, findings) = try await doctor(server.directory)
+            let finding = try #require(findings.first { $0.check == "open files of the server" })
+            #expect(finding.result == "fail" && finding.found.hasSuffix("\(name) was replaced"))
+            #expect(finding.advice?.hasSuffix("restore a backup") == restores, "\(finding)")
+            #expect((finding.advice == "Nothing is lost, but the server ends at its next write: restart it") != restores)
+            try await server.process.killNow()
+        }
+    }
+
     @Test("a variable that looks like a setting and isn't one is a warning, and so are those that Kubernetes sets")
     func environment() async throws {
         let directory = try await used()

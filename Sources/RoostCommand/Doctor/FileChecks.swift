@@ -130,16 +130,21 @@ struct FileChecks {
         guard let files = Self.openFiles(of: process) else {
             return Finding(check, .ok, "process \(process) is another user's: run this as that user, or as root, to compare")
         }
-        let wrong = [database, log, lock].compactMap { path -> String? in
-            guard let there = File(path: path) else { return "\(path) was removed" }
-            return files.contains { $0.identity == there.identity } ? nil : "\(path) was replaced"
+        func differences(_ paths: [String]) -> [String] {
+            paths.compactMap { path -> String? in
+                guard let there = File(path: path) else { return "\(path) was removed" }
+                return files.contains { $0.identity == there.identity } ? nil : "\(path) was replaced"
+            }
         }
+        let (data, wrong) = (differences([database, log]), differences([database, log, lock]))
         guard wrong.isEmpty else {
             return Finding(
                 check, .fail,
                 "process \(process) has different files open from those in this directory: \(wrong.joined(separator: ", "))",
-                advice:
-                    "What it stores is lost when it ends. Copy the files from /proc/\(process)/fd now, then stop it and restore a backup"
+                // The lock's file holds no data, and the lock on the directory itself still keeps other servers out.
+                advice: data.isEmpty
+                    ? "Nothing is lost, but the server ends at its next write: restart it"
+                    : "What it stores is lost when it ends. Copy the files from /proc/\(process)/fd now, then stop it and restore a backup"
             )
         }
         return Finding(check, .ok, "process \(process) writes to the files in this directory")
