@@ -241,6 +241,16 @@ extension Setting.Kind {
 }
 
 extension Setting.Kind {
+    /// Whether a value of a JSON file has the type of the setting's values. Whether a number is whole is checked with its range.
+    func matchesType(of value: JSONValue) -> Bool {
+        switch (self, value) {
+        case (.text, .string), (.origins, .string), (.networks, .string), (.choice, .string): true
+        case (.whole, .integer), (.whole, .number), (.wholeOrNone, .integer), (.wholeOrNone, .number): true
+        case (.seconds, .integer), (.seconds, .number), (.flag, .boolean): true
+        default: false
+        }
+    }
+
     /// The requirement for a value of another type, such as an array or a number instead of a text in a JSON file.
     var typeRequirement: String {
         switch self {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Configuration
 import Foundation
+import RoostAPI
 import RoostServer
 
 /// The sources of settings, the strongest first: flags, the environment, the configuration file.
@@ -27,7 +28,12 @@ struct SettingSources {
     private struct Source {
         let origin: @Sendable (Setting) -> Origin
         let reader: ConfigReader
+        /// The values of a JSON file, whose types the reader converts too freely: it reads `true` as 1. Nil for text.
+        var values: [String: JSONValue]?
     }
+
+    /// A value in a JSON file is of another type than its setting.
+    private struct OtherType: Error {}
 
     private var sources: [Source]
 
@@ -97,18 +103,18 @@ struct SettingSources {
 
     /// Adds a JSON file, as the weakest source.
     mutating func add(file path: String) async throws {
-        let keys: [String]
-        do { keys = try StrictFile.object(in: URL(filePath: path)).keys.sorted() } catch {
+        let values: [String: JSONValue]
+        do { values = try StrictFile.object(in: URL(filePath: path)) } catch {
             throw Failure("The configuration file \(path) \(error)".safe())
         }
         let known = Setting.all.map(\.name)
-        for key in keys where !known.contains(key) {
+        for key in values.keys.sorted() where !known.contains(key) {
             throw Failure("\(path): the key \(key) is unknown. \(Setting.suggestion(for: key, among: known))")
         }
         let location = ConfigReader(provider: InMemoryProvider(values: ["filePath": ConfigValue(.string(path), isSecret: false)]))
         do {
             let provider = try await FileProvider<JSONSnapshot>(config: location)
-            sources.append(Source(origin: { _ in .file(path) }, reader: ConfigReader(provider: provider)))
+            sources.append(Source(origin: { _ in .file(path) }, reader: ConfigReader(provider: provider), values: values))
         } catch {
             throw Failure("The configuration file \(path) can't be used: \(error)")
         }
@@ -124,6 +130,7 @@ struct SettingSources {
             let origin = source.origin(setting)
             let value: Setting.Value?
             do {
+                if let given = source.values?[setting.name], !setting.kind.matchesType(of: given) { throw OtherType() }
                 value =
                     switch setting.kind {
                     case .text, .choice, .origins, .networks:

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import Testing
 
 @testable import RoostCommand
@@ -44,6 +45,34 @@ import Testing
         let standard = fields(of: try await settings([]).server)
         let changed = fields(of: given.server).filter { standard[$0.key] != $0.value }
         #expect(changed.count == 1, "\(changed.keys.sorted())")
+    }
+
+    /// The settings of a configuration file with the text.
+    private func settings(file text: String) async throws -> Settings {
+        let file = FileManager.default.temporaryDirectory.appending(path: "roost-settings-\(UUID().uuidString).json")
+        try Data(text.utf8).write(to: file)
+        defer { try? FileManager.default.removeItem(at: file) }
+        return try await settings(["--config", file.path])
+    }
+
+    @Test(
+        "a value in the configuration file must have its setting's JSON type: true isn't 1, and 2 isn't true",
+        arguments: [
+            ("undeletion", "true"), ("message-versions", "true"), ("port", "true"), ("memory-limit", "false"),
+            ("drain-window", "true"), ("mention-all", "2"), ("mention-all", "0.5"), ("history-for-new-members", "1"),
+            ("port", #"{"x": 1}"#),
+        ])
+    func typesInTheFile(name: String, value: String) async throws {
+        let setting = try #require(Setting.all.first { $0.name == name })
+        let refusal = await #expect(throws: Failure.self) { try await settings(file: #"{"\#(name)": \#(value)}"#) }
+        #expect(refusal?.description.hasPrefix("\(name) \(setting.kind.typeRequirement)") == true, "\(refusal?.description ?? "")")
+    }
+
+    @Test("the configuration file takes whole numbers for seconds, and true and false for flags")
+    func valuesInTheFile() async throws {
+        let settings = try await settings(file: #"{"drain-window": 2, "idle-timeout": 90.5, "mention-all": true, "port": 8081}"#)
+        #expect(settings.seconds(.drainWindow) == .seconds(2) && settings.seconds(.idleTimeout) == .milliseconds(90_500))
+        #expect(settings.flag(.mentionAll) && settings.whole(.port) == 8081)
     }
 
     @Test("every amount of memory or time is shown with its unit")
