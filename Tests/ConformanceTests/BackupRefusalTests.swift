@@ -163,6 +163,36 @@ import Testing
         #expect(mended.lines.contains("secret from \(secret)") && mended.lines.contains("keys from \(ring)"), "\(mended)")
     }
 
+    @Test("a check reads the secret and the keys that it is given, and refuses the options of a restore that it has no use for")
+    func namedSecret() async throws {
+        let server = try await TestServer()
+        let place = try place()
+        _ = try await TokenKeyRing(directory: server.directory).add(named: "k1")
+        let (backup, other) = ("\(place.path)/backup", "\(place.path)/other")
+        let made = try await CommandRun.roost(arguments: ["backup", backup, "--data", server.directory.path])
+        #expect(made.status == 0, "\(made.errors)")
+        try await server.stop()
+        _ = try SecretFile(directory: URL(filePath: other)).readOrMake()
+        let (secret, ring) = ("\(server.directory.path)/token-secret", "\(server.directory.path)/token-keys.json")
+        let check = ["restore", backup, "--check"]
+
+        let others = try await errors("restore", backup, "--check", "--secret", "\(other)/token-secret", in: place)
+        #expect(others.hasPrefix("Error: PLACE/other/token-secret isn't the secret that the database was used with."), "\(others)")
+        let alone = try await errors("restore", backup, "--check", "--secret", secret, in: place)
+        #expect(alone.hasPrefix("Error: The server also had keys in token-keys.json, and they aren't in the backup."), "\(alone)")
+        let file = "\(place.path)/file"
+        let unreadable = try await errors("restore", backup, "--check", "--secret", secret, "--keys", file, in: place)
+        #expect(unreadable.hasPrefix("Error: PLACE/file isn't a key ring:"), "\(unreadable)")
+        let right = try await CommandRun.roost(arguments: check + ["--secret", secret, "--keys", ring])
+        #expect(right.status == 0 && right.lines.contains("secret from \(secret)"), "\(right)")
+        #expect(right.lines.contains("keys from \(ring)"), "\(right)")
+        for option in [["--data", "\(place.path)/new"], ["--new-secret"]] {
+            let refused = try await CommandRun.roost(arguments: check + option)
+            let start = "Error: --check only reads: --data and --new-secret can't be combined with it.\n"
+            #expect(refused.status == 64 && refused.errors.hasPrefix(start), "\(refused)")
+        }
+    }
+
     @Test("a restore reports where the secret came from, and that the new one which it makes invalidates all tokens")
     func sources() async throws {
         let server = try await TestServer()

@@ -75,26 +75,29 @@ struct RestoreCommand: AsyncParsableCommand {
             """)
 
     @Argument(help: "The directory of the backup.") var backup: String
-    @Option(help: "The new data directory. Not needed with --check.") var data: String?
+    @Option(help: "The new data directory. Not with --check.") var data: String?
     @Option(help: "The file with the token secret, if the backup has none.") var secret: String?
     @Option(help: "The file token-keys.json of the server, if it had one and the backup doesn't.") var keys: String?
     @Flag(help: "Make a new token secret, which invalidates all tokens.") var newSecret = false
-    @Flag(help: "Only read the backup and report whether it is complete.") var check = false
+    @Flag(help: "Only read the backup, and the files of --secret and --keys, and report whether they are complete.")
+    var check = false
 
     func run() async throws {
         guard secret == nil || !newSecret else { throw ValidationError("--secret and --new-secret can't be combined.") }
         guard keys == nil || secret != nil else { throw ValidationError("--keys needs --secret.") }
         let from = URL(filePath: backup, directoryHint: .isDirectory)
-        guard !check else {
-            let found: Backup
-            do { found = try await Backup.verify(from) } catch { throw Failure(error) }
-            return try Output.lines(BackupText.lines(of: found, in: from.path))
-        }
-        guard let data else { throw ValidationError("Name the new data directory with --data.") }
-        let directory = URL(filePath: data, directoryHint: .isDirectory)
         let source: Backup.Secret =
             newSecret ? .new : secret.map { .file(URL(filePath: $0), keys: keys.map { URL(filePath: $0) }) } ?? .backup
         let found: Backup
+        guard !check else {
+            guard data == nil, !newSecret else {
+                throw ValidationError("--check only reads: --data and --new-secret can't be combined with it.")
+            }
+            do { found = try await Backup.verify(from, secret: source) } catch { throw Failure(error) }
+            return try Output.lines(BackupText.lines(of: found, in: from.path, secret: source))
+        }
+        guard let data else { throw ValidationError("Name the new data directory with --data.") }
+        let directory = URL(filePath: data, directoryHint: .isDirectory)
         do { found = try await Backup.restore(from, to: directory, secret: source) } catch { throw Failure(error) }
         let next = ["", "Restored into \(directory.path). Next: roost serve --data \(data.shellWord)"]
         try Output.lines(BackupText.lines(of: found, in: from.path, secret: source) + next)
@@ -102,7 +105,7 @@ struct RestoreCommand: AsyncParsableCommand {
 }
 
 private enum BackupText {
-    /// - Parameter secret: After a restore, the source of the new directory's secret and keys; otherwise the backup's own are listed.
+    /// - Parameter secret: The source of a restored directory's secret and keys; by default the backup's own are listed.
     static func lines(of backup: Backup, in path: String, secret: Backup.Secret = .backup) -> [String] {
         [
             "backup    \(path)",

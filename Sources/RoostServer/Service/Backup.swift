@@ -172,21 +172,31 @@ public struct Backup: Codable, Sendable {
 
     /// Reads a backup: every page of its database, and the secret, the key ring and the configuration file if they are in it.
     ///
+    /// - Parameter secret: The secret and the key ring to read for a restore with them. A new secret needs neither.
     /// - Throws: ``Unusable``; `SecretFile.Unusable`; `DatabaseFailure` if the database can't be read.
-    public static func verify(_ directory: URL) async throws -> Backup {
+    public static func verify(_ directory: URL, secret: Secret = .backup) async throws -> Backup {
         let backup = try verifyDatabase(of: directory)
-        if backup.hasSecret {
-            let file = directory.appending(path: secretName)
-            let secret = try SecretFile.secret(in: String(decoding: contents(of: file), as: UTF8.self), path: file.path)
-            guard backup.secretFingerprint == nil || backup.secretFingerprint == Storage.fingerprint(of: secret) else {
-                throw Unusable(
-                    "\(file.path) isn't the secret that the database was used with. Restore with the right one, named by --secret, or with "
-                        + "--new-secret, which invalidates all tokens.")
-            }
+        switch secret {
+        case .backup:
+            // What isn't in the backup may be kept elsewhere.
+            if backup.hasSecret { try verify(secret: directory.appending(path: secretName), of: backup) }
+            if backup.keys == .included { _ = try await keyRing(in: directory.appending(path: keysName)) }
+        case .file(let file, _):
+            try verify(secret: file, of: backup)
+            _ = try await keyRing(of: secret, in: directory, backup)
+        case .new: break
         }
-        if backup.keys == .included { _ = try await keyRing(in: directory.appending(path: keysName)) }
         _ = try settings(in: directory, backup)
         return backup
+    }
+
+    private static func verify(secret file: URL, of backup: Backup) throws {
+        let secret = try SecretFile.secret(in: String(decoding: contents(of: file), as: UTF8.self), path: file.path)
+        guard backup.secretFingerprint == nil || backup.secretFingerprint == Storage.fingerprint(of: secret) else {
+            throw Unusable(
+                "\(file.path) isn't the secret that the database was used with. Restore with the right one, named by --secret, or with "
+                    + "--new-secret, which invalidates all tokens.")
+        }
     }
 
     /// Reads a backup's manifest and every page of its database.
