@@ -256,6 +256,20 @@ import Testing
         try await server.stop()
     }
 
+    @Test("a chat whose files stay in memory is none of the user's devices, and one with a store is the same device each time")
+    func devices() async throws {
+        let server = try await TestServer()
+        let ann = try await server.socket("ann")
+        let environment = ["ROOST_URL": server.url.absoluteString, "ROOST_DATA": server.directory.path]
+        let (words, store) = (["chat", "team", "--as", "ann", "--plain"], TemporaryDirectory.make().path)
+        for (options, count) in [([], 0), ([], 0), (["--store", store], 1), (["--store", store], 1)] as [([String], Int)] {
+            let run = try await CommandRun.roost(arguments: words + options, environment: environment)
+            #expect(run.status == 0, "\(run.errors)")
+            #expect(try await ann.call(ListDevices()).count == count)
+        }
+        try await server.stop()
+    }
+
     @Test("A chat enters a conversation, which can't be joined, as the member that the user is")
     func conversations() async throws {
         let server = try await TestServer()

@@ -48,7 +48,10 @@ struct ChatCommand: AsyncParsableCommand {
         logger.logLevel = isPlain ? .error : .critical
         let chat = Chat(
             url: url, user: user,
-            configuration: .init(storage: files.directory.map(Chat.Storage.directory) ?? .inMemory, logger: logger),
+            configuration: .init(
+                storage: files.directory.map(Chat.Storage.directory) ?? .inMemory,
+                // Without files each run would be another device, and a script's runs would push out the user's own.
+                device: files.directory == nil ? nil : .current, logger: logger),
             token: try await tokenProvider(for: user))
         let room = await Room(channel, in: chat, createsChannel: !join)
         var farewell: [String] = []
