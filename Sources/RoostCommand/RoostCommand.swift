@@ -13,7 +13,13 @@ enum Program {
         let words = NegativeNumbers.attached(Array(CommandLine.arguments.dropFirst()))
         if let mistake = RoostCommand.misspelledSubcommand(in: words) { mistake.exit() }
         var command: any ParsableCommand
-        do { command = try await RoostCommand.asyncParseAsRoot(words) } catch { RoostCommand.exit(withError: error) }
+        do { command = try await RoostCommand.asyncParseAsRoot(words) } catch {
+            // The parser throws what it was asked to print, too.
+            guard let script = CompletionScript.adapted(RoostCommand.fullMessage(for: error)) else {
+                RoostCommand.exit(withError: error)
+            }
+            RoostCommand.exit(withError: CleanExit.message(script))
+        }
         do {
             if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
         } catch let error as ValidationError {

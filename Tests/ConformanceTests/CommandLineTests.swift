@@ -213,6 +213,33 @@ import Testing
         try await server.stop()
     }
 
+    @Test("bash completes a field of a call without a space after its =, and a value in place of what follows the =")
+    func bashCompletions() async throws {
+        // The function is called as bash calls it, which makes three words of `kind=te`.
+        let script = #"""
+            eval "$("$0" --generate-completion-script bash)"
+            compopt() { printf '%s ' "compopt $*"; }
+            offer() {
+                COMP_LINE="$0 call message.send $1" COMP_WORDS=("$0" call message.send "${@:3}") COMPREPLY=()
+                COMP_POINT=${#COMP_LINE} COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+                "${registered[2]}" "$0" "$2" "${COMP_WORDS[COMP_CWORD - 1]}"
+                echo "$1: ${COMPREPLY[*]}"
+            }
+            registered=($(complete -p roost))
+            echo "${registered[@]}"
+            offer kind=te te kind = te
+            offer isSi isSi isSi
+            offer isSilent= '' isSilent =
+            offer 'isSilent=true cl' cl isSilent = true cl
+            """#
+        let run = try await CommandRun.program("/usr/bin/env", arguments: ["bash", "-c", script, ServerProcess.binary.path])
+        #expect(
+            run.lines == [
+                "complete -F _roost_without_space roost", "kind=te: text", "compopt -o nospace isSi: isSilent=",
+                "isSilent=: true false", "compopt -o nospace isSilent=true cl: clientId=",
+            ], "\(run.errors)")
+    }
+
     @Test("SB-12 R41 a backend's token makes channels once for each key, invites in a user's name, and withdraws")
     func backend() async throws {
         let server = try await TestServer()

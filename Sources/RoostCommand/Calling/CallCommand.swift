@@ -140,15 +140,29 @@ enum CallCompletions {
     }
 
     /// The fields not given yet; after `field=`, the values of a field with a fixed set.
+    ///
+    /// Bash makes three words of `kind=te`, and inserts a completion in place of the last one: values are then offered without their field.
     static func fields(_ words: [String], _ prefix: String) -> [String] {
         guard let operation = words.lazy.compactMap(OperationGuide.named).first else { return [] }
         let fields = operation.schema.fields.flatMap { paths(of: $0, path: $0.name) }
             .filter { !CallHelp.isRefused($0.path, by: operation) }
+        if let name = fieldBefore(words) {
+            let value = prefix == "=" ? "" : prefix
+            return fields.filter { $0.path == name }.flatMap { values(of: $0.schema) }.filter { $0.hasPrefix(value) }
+        }
         if prefix.contains("=") {
             return fields.flatMap { path, schema in values(of: schema).map { "\(path)=\($0)" } }.filter { $0.hasPrefix(prefix) }
         }
-        let given = Set(words.filter { $0.contains("=") }.map { String($0.prefix { $0 != "=" }) })
+        var given = Set(words.filter { $0.contains("=") }.map { String($0.prefix { $0 != "=" }) })
+        for (word, next) in zip(words, words.dropFirst()) where next == "=" { given.insert(word) }
         return fields.map(\.path).filter { !given.contains($0) && $0.hasPrefix(prefix) }.map { $0 + "=" }
+    }
+
+    /// The field whose value is the last word, if the shell splits words at `=`; nil otherwise. An empty word is a new one after a space.
+    private static func fieldBefore(_ words: [String]) -> String? {
+        let others = words.dropLast()
+        if words.last == "=" { return others.last }
+        return words.last?.isEmpty == false && others.last == "=" ? others.dropLast().last : nil
     }
 
     private static func paths(of field: Schema.Field, path: String) -> [(path: String, schema: Schema)] {

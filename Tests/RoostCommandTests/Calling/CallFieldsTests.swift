@@ -161,6 +161,22 @@ struct CallFieldsTests {
             CallCompletions.fields(["roost", "call", "channel.update"], "policy.dis") == ["policy.discovery=", "policy.distinct="])
         #expect(CallCompletions.fields(["roost", "call", "nothing"], "") == [])
     }
+
+    @Test("Completions know a field and its value although bash makes three words of them")
+    func splitWords() {
+        func offered(_ words: String...) -> [String] {
+            CallCompletions.fields(["roost", "call", "message.send"] + words, words.last ?? "")
+        }
+        #expect(offered("kind", "=", "te") == ["text"])
+        #expect(offered("isSilent", "=") == ["true", "false"])
+        #expect(offered("isSilent", "=", "f") == ["false"])
+        #expect(offered("text", "=", "te") == [])
+        #expect(offered("isSi") == ["isSilent="])
+        // After a space, the word is a field, and none that was given.
+        #expect(offered("isSilent", "=", "true", "isSi") == [])
+        #expect(offered("isSilent", "=", "true", "cl") == ["clientId="])
+        #expect(offered("isSilent", "=", "").contains("clientId="))
+    }
 }
 
 extension Channel {
