@@ -94,6 +94,32 @@ import Testing
         #expect(run.errors.hasSuffix("  See 'roost \(command) --help' for more information.\n"), "\(run.errors)")
     }
 
+    @Test("a line end around a token is no part of it, and one that can't be sent is refused with its source")
+    func tokenCharacters() async throws {
+        let server = try await TestServer()
+        let token = try await server.token("ann")
+        let address = ["ROOST_URL": server.url.absoluteString]
+        for given in ["\(token)\n", "\(token)\r\n", " \(token)"] {
+            let variable = try await CommandRun.roost(
+                arguments: ["call", "user.me"], environment: address.merging(["ROOST_TOKEN": given]) { $1 })
+            let option = try await CommandRun.roost(arguments: ["call", "user.me", "--token", given], environment: address)
+            #expect([variable.status, option.status] == [0, 0], "\(variable.errors)\(option.errors)")
+        }
+        for given in ["one\ntwo", "Bearer \(token)", "t\u{F6}ken"] {
+            for words in ["call user.me", "chat team --as ann --plain", "messages follow team"] {
+                let arguments = words.split(separator: " ").map(String.init)
+                let variable = try await CommandRun.roost(
+                    arguments: arguments, environment: address.merging(["ROOST_TOKEN": given]) { $1 })
+                let expected = "Error: The token (from ROOST_TOKEN) has a character that no token has.\n"
+                #expect(variable.status == 1 && variable.errors == expected, "\(variable.errors)")
+                let option = try await CommandRun.roost(arguments: arguments + ["--token", given], environment: address)
+                let start = "Error: The token (from --token) has a character that no token has.\n"
+                #expect(option.status == 64 && option.errors.hasPrefix(start), "\(option.errors)")
+            }
+        }
+        try await server.stop()
+    }
+
     @Test("an argument that isn't UTF-8 is refused by its number, not read as another user's id")
     func malformedArgument() async throws {
         let script = #"exec "$1" token "$(printf 'b\374b')""#

@@ -32,7 +32,7 @@ struct AskingOptions: ParsableArguments {
     /// How the caller gets an admin's token, after an error for lack of one.
     private func advice(after error: RoostError) -> String? {
         guard !admin, error.code == .notPermitted, error.rule?.hasSuffix("needs an admin's token") == true else { return nil }
-        return server.givenToken == nil ? "Add --admin." : "On the server's machine, --as with --admin makes one."
+        return server.isTokenGiven ? "On the server's machine, --as with --admin makes one." : "Add --admin."
     }
 
     static let adminWithToken = ValidationError(
@@ -40,7 +40,7 @@ struct AskingOptions: ParsableArguments {
 
     /// Returns the server with the token to use, and the directory that the token was made from if it wasn't given.
     private func callServer(at url: URL) async throws -> (CallServer, secretDirectory: URL?) {
-        if let token = server.givenToken {
+        if let token = try server.givenToken {
             guard !admin else { throw Self.adminWithToken }
             // Text that isn't a token at all is left for the server to refuse.
             guard let user, let owner = TokenOwner(token), owner.user != user else {

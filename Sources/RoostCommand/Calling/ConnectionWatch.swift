@@ -17,7 +17,7 @@ struct ConnectionWatch {
 
     nonisolated init(to server: ServerOptions, announcesFirst: Bool) throws {
         address = try server.address()
-        isTokenGiven = server.givenToken != nil
+        isTokenGiven = server.isTokenGiven
         secretDirectory = server.secretDirectory
         startCommand = server.startCommand
         self.announcesFirst = announcesFirst

@@ -11,12 +11,35 @@ struct ServerOptions: ParsableArguments {
     @Option(help: "A token for the user, made by roost token. Environment: ROOST_TOKEN.") var token: String?
 
     func validate() throws {
-        guard token?.isEmpty == true else { return }
+        guard let token, Self.trimmed(token) == nil else { return }
         throw ValidationError("--token is empty.")
     }
 
+    /// Whether a token is given. If none is, one has to be issued.
+    var isTokenGiven: Bool { untestedToken != nil }
+
     /// The given token; nil if one has to be issued.
-    var givenToken: String? { token ?? ProcessInfo.processInfo.variable("ROOST_TOKEN") }
+    ///
+    /// - Throws: A ``Failure``, or a `ValidationError` for that of the option, if it can't be sent: it has a character that no token has.
+    var givenToken: String? {
+        get throws {
+            guard let given = untestedToken else { return nil }
+            guard given.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+                let fault = "has a character that no token has."
+                if token != nil { throw ValidationError("The token (from --token) \(fault)") }
+                throw Failure("The token (from ROOST_TOKEN) \(fault)")
+            }
+            return given
+        }
+    }
+
+    private var untestedToken: String? { (token ?? ProcessInfo.processInfo.variable("ROOST_TOKEN")).flatMap(Self.trimmed) }
+
+    /// Returns a token without white space around it, such as the end of the line that it was read from; nil if nothing is left.
+    private static func trimmed(_ token: String) -> String? {
+        let text = token.trimmingCharacters(in: .whitespacesAndNewlines)
+        return text.isEmpty ? nil : text
+    }
 
     /// The address as it was given. Its path is the prefix that a proxy adds to the server's paths.
     func address() throws -> URL { try serverAddress().url }
@@ -33,7 +56,7 @@ struct ServerOptions: ParsableArguments {
     }
 
     /// The directory that tokens are made from; nil if there is none, or if a token is given, whose server's directory isn't known.
-    var secretDirectory: URL? { givenToken == nil ? (TokenMint.named(data) ?? TokenMint.usual())?.directory : nil }
+    var secretDirectory: URL? { isTokenGiven ? nil : (TokenMint.named(data) ?? TokenMint.usual())?.directory }
 
     /// The command that starts the server whose directory tokens are made from.
     var startCommand: String { secretDirectory.map(TokenMint.startCommand(of:)) ?? "roost serve" }

@@ -74,7 +74,7 @@ struct ChatCommand: AsyncParsableCommand {
     }
 
     private func tokenProvider(for user: UserID) async throws -> @Sendable () async throws -> String {
-        if let token = server.givenToken { return { token } }
+        if let token = try server.givenToken { return { token } }
         return try await server.mint().provider(for: user)
     }
 }

@@ -37,7 +37,7 @@ extension Messages {
         func run() async throws {
             let chat = try await asking.chat()
             let following = Following(
-                chat: chat, channel: channel, after: after, countMax: count ?? .max, service: asking.service)
+                chat: chat, channel: channel, after: after, countMax: count ?? .max, service: try asking.service)
             let watch = try ConnectionWatch(to: asking.server, announcesFirst: false)
             try await watch.run(over: chat, isIdle: { false }) { try await following.run() }
             await chat.disconnect()
@@ -193,12 +193,12 @@ extension AskingOptions {
 
     /// The user of a given service token; nil for other tokens.
     fileprivate var service: UserID? {
-        server.givenToken.flatMap { TokenOwner($0) }.flatMap { $0.role == .service ? $0.user : nil }
+        get throws { try server.givenToken.flatMap { TokenOwner($0) }.flatMap { $0.role == .service ? $0.user : nil } }
     }
 
     /// The caller, and the provider of their tokens.
     private func tokenProvider() async throws -> (UserID, @Sendable () async throws -> String) {
-        if let token = server.givenToken {
+        if let token = try server.givenToken {
             guard !admin else { throw Self.adminWithToken }
             let owner = TokenOwner(token)
             guard let caller = owner?.user ?? user else { throw Failure("The token is not valid. (unauthenticated)") }

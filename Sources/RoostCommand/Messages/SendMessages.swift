@@ -89,7 +89,7 @@ extension Messages {
         }
 
         /// Whether a token is made for each connection.
-        private var makesTokens: Bool { options.asking.server.givenToken == nil }
+        private var makesTokens: Bool { !options.asking.server.isTokenGiven }
 
         private func send(_ text: String, as clientId: ClientID, through connection: CallConnection) async throws {
             let content = fields.content(text: text)
