@@ -158,6 +158,9 @@ public final class SQLiteDatabase: Database {
         }
     }
 
+    /// Returns a failure of a server's start on this database as sentences with the remedy, if that is known.
+    package func explained(_ error: any Error) -> any Error { SQLiteStart.explained(error, files) }
+
     /// Refuses the files of a newer version without changing them.
     private func requireKnownTables() throws {
         try writer.writeWithoutTransaction { database in

@@ -303,6 +303,36 @@ import Testing
         #expect(try Data(contentsOf: open) == Data("x".utf8))
     }
 
+    @Test("a start that is refused for a damaged page names the database and the way out, whichever step reads the page first")
+    func damagedPages() async throws {
+        let server = try await TestServer()
+        try await server.stop()
+        var refused: [Int] = []
+        for page in 1...10 {
+            let directory = TemporaryDirectory.make()
+            try FileManager.default.copyItem(at: server.directory, to: directory)
+            let file = try FileHandle(forUpdating: directory.appending(path: "roost.sqlite"))
+            let place = UInt64(page - 1) * 4096 + 100
+            try file.seek(toOffset: place)
+            let byte = try #require(try file.read(upToCount: 1)?.first)
+            try file.seek(toOffset: place)
+            try file.write(contentsOf: [byte ^ 8])
+            try file.close()
+            let started: ServerProcess
+            do { started = try await ServerProcess.start(directory: directory) } catch {
+                let expected =
+                    "Error: \(directory.path)/roost.sqlite is damaged. SQLite error 8202: disk I/O error. Page \(page) of"
+                #expect(
+                    "\(error)".contains(expected) && "\(error)".contains("or restore a backup into a new directory: roost restore"))
+                refused.append(page)
+                continue
+            }
+            // No step of the start needs the page.
+            try await started.killNow()
+        }
+        #expect(refused.starts(with: [1, 2]) && refused.count > 2, "\(refused)")
+    }
+
     @Test("a full disk is reported as such, whether the system reports it or the database")
     func fullDisk() {
         let directory = URL(filePath: "/backups/today", directoryHint: .isDirectory)

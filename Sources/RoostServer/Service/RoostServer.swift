@@ -143,12 +143,26 @@ public struct RoostServer: Service {
     ) async throws {
         // Memory used for a page of a megabyte must not stay with the process.
         ProcessMemory.returnEarly()
-        self.configuration = configuration
-        self.logger = logger
-        self.onRunning = onRunning
         try configuration.validate()
         let definitions = try configuration.channelTypes.map { try Definitions(file: $0) }
         let storage = try Storage(configuration, logger: logger)
+        do {
+            try await self.init(
+                configuration, storage: storage, definitions: definitions, metrics: metrics, logger: logger, onRunning: onRunning)
+        } catch {
+            // A damaged page may be noticed only here, where it is first read.
+            throw storage.explained(error)
+        }
+    }
+
+    /// Prepares the server to run on an open database.
+    private init(
+        _ configuration: Configuration, storage: Storage, definitions: Definitions?, metrics: PrometheusRegistry?, logger: Logger,
+        onRunning: @escaping @Sendable (_ port: Int) async -> Void
+    ) async throws {
+        self.configuration = configuration
+        self.logger = logger
+        self.onRunning = onRunning
         (database, file) = (storage.database, storage.file)
         tokenFiles = TokenKeyFiles(
             secret: try storage.tokenSecret(), directory: configuration.dataDirectory, file: configuration.tokenKeys)

@@ -32,11 +32,15 @@ struct Storage {
             for note in file.notes { logger.warning("\(note)") }
             for loss in file.losses { logger.error("Data is lost, which --accept-data-loss accepts. \(loss)") }
             if configuration.acceptsDataLoss, file.losses.isEmpty {
-                logger.warning("Nothing is lost: drop --accept-data-loss, or the next loss will go unnoticed.")
+                logger.warning(
+                    "No file of the database is missing or older: drop --accept-data-loss, or the next loss will go unnoticed.")
             }
             (database, self.file) = (file, file)
         }
     }
+
+    /// Returns a failure of the start as sentences with the remedy, if that is known.
+    func explained(_ error: any Error) -> any Error { file?.explained(error) ?? error }
 
     /// Makes this server a node of a cluster. Nil if its database is in the data directory: then it is the only node.
     func joinCluster(hub: Hub, readiness: Readiness) throws -> ClusterNode? {
