@@ -30,10 +30,27 @@ struct DirectoryChecks {
 
     private static let ownerAdvice = "Run this as the user who runs the server: only that user can read it"
 
+    /// The finding for a data directory that can't be read and written, with the number of the system's error.
+    static func inaccessible(_ path: String, _ code: Int32) -> Finding {
+        Finding(
+            "data directory", .fail, "\(path) can't be read and written: \(String(cString: strerror(code)))",
+            advice: writingAdvice(after: code, ifNotPermitted: "Run as its owner, or chown it"))
+    }
+
+    /// Returns what to do about a place that can't be written. Only a lack of permission is a matter of users and modes.
+    static func writingAdvice(after code: Int32, ifNotPermitted: String) -> String {
+        switch code {
+        case EACCES, EPERM: ifNotPermitted
+        case ENOSPC, EDQUOT: "Free some space: a full disk stops all writes"
+        case EROFS: "Mount the file system so that it can be written, or name another directory with --data"
+        default: "Check the disk, or name another directory with --data"
+        }
+    }
+
     private func access() -> Finding {
         let path = directory.path
         guard Foundation.access(path, R_OK | W_OK | X_OK) == 0 else {
-            return Finding("data directory", .fail, "\(path) can't be read and written", advice: "Run as its owner, or chown it")
+            return Self.inaccessible(path, errno)
         }
         // A link's attributes are its own, with mode 777.
         let attributes = try? FileManager.default.attributesOfItem(atPath: directory.resolvingSymlinksInPath().path)

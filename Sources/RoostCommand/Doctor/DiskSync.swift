@@ -5,11 +5,14 @@ enum DiskSync {
     private static let blockSizeBytes = 4096
     private static let rounds = 100
 
+    /// The system refused to create, write or sync a file.
+    private struct Refused: Error {
+        let code: Int32
+    }
+
     static func finding(in directory: URL) -> Finding {
-        guard let times = measure(in: directory)?.sorted(), !times.isEmpty else {
-            return Finding(
-                "fsync", .fail, "can't be measured in \(directory.path)", advice: "Make the directory writable for this user")
-        }
+        let times: [Duration]
+        do { times = try measure(in: directory).sorted() } catch { return unmeasured(in: directory, error.code) }
         let (median, slow) = (times[times.count / 2], times[times.count * 99 / 100])
         let found = "p50 \(text(median)), p99 \(text(slow)) for 4 KiB"
         if median < .microseconds(20) {
@@ -23,10 +26,17 @@ enum DiskSync {
         return Finding("fsync", .ok, found)
     }
 
-    private static func measure(in directory: URL) -> [Duration]? {
+    /// The finding for a directory where the disk can't be measured, with the number of the system's error.
+    static func unmeasured(in directory: URL, _ code: Int32) -> Finding {
+        Finding(
+            "fsync", .fail, "can't be measured in \(directory.path): \(String(cString: strerror(code)))",
+            advice: DirectoryChecks.writingAdvice(after: code, ifNotPermitted: "Make the directory writable for this user"))
+    }
+
+    private static func measure(in directory: URL) throws(Refused) -> [Duration] {
         let path = directory.appending(path: ".roost-doctor-\(getpid())").path
         let file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard file >= 0 else { return nil }
+        guard file >= 0 else { throw Refused(code: errno) }
         defer {
             close(file)
             unlink(path)
@@ -35,7 +45,10 @@ enum DiskSync {
         var times: [Duration] = []
         for _ in 0..<rounds {
             let start = ContinuousClock.now
-            guard write(file, block, block.count) == block.count, fsync(file) == 0 else { return nil }
+            let count = write(file, block, block.count)
+            // If only a part fits, that part is written.
+            guard count == block.count else { throw Refused(code: count < 0 ? errno : ENOSPC) }
+            guard fsync(file) == 0 else { throw Refused(code: errno) }
             times.append(ContinuousClock.now - start)
         }
         return times
