@@ -1,4 +1,5 @@
 import Foundation
+import RoostServer
 import RoostTestSupport
 import Testing
 
@@ -209,6 +210,47 @@ import Testing
                 "1 Error: The channel types of DIR/none can't be read: No such file or directory.",
                 "1 Error: The file of keys DIR/none can't be read: No such file or directory.",
             ])
+    }
+
+    /// One run in a place, by a user who may not open every directory: root may otherwise.
+    private func confined(_ words: String, in place: URL) async throws -> CommandRun {
+        var arguments = ["-c", #"cd "$1" && shift && exec "$@""#, "sh", place.path]
+        if geteuid() == 0 { arguments += ["/usr/bin/setpriv", "--bounding-set=-dac_override,-dac_read_search"] }
+        arguments += [ServerProcess.binary.path] + words.split(separator: " ").map(String.init)
+        return try await CommandRun.program("/bin/sh", arguments: arguments)
+    }
+
+    @Test(
+        "another user's data directory is there, and can't be read; it isn't taken for none, nor its settings for the defaults",
+        .enabled(
+            if: geteuid() != 0 || FileManager.default.isExecutableFile(atPath: "/usr/bin/setpriv"), "root may open every directory")
+    )
+    func othersDirectory() async throws {
+        let place = TemporaryDirectory.make()
+        let (data, demo) = (place.appending(path: "roost-data"), place.appending(path: "roost-demo"))
+        func setMode(_ mode: Int, of url: URL) throws {
+            try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: url.path)
+        }
+        _ = try SecretFile(directory: demo).readOrMake()
+        try setMode(0, of: demo)
+        defer { for url in [data, demo] { try? setMode(0o700, of: url) } }
+        for words in [
+            "chat general --as ann --plain", "token ann", "keys", "messages follow general --as ann", "call user.me --as ann",
+            "config show --data roost-demo",
+        ] {
+            let run = try await confined(words, in: place)
+            #expect(run.status == 1 && run.output == "", "\(words): \(run)")
+            let reason = "can't be read: Permission denied. Run this as the user who runs the server"
+            #expect(run.errors.contains("roost-demo") && run.errors.contains(reason), "\(words): \(run.errors)")
+        }
+        let doctor = try await confined("doctor --url http://127.0.0.1:1", in: place)
+        #expect(doctor.output.contains("roost-demo can't be read and written: Permission denied"), "\(doctor)")
+        // A directory that can be used is preferred.
+        try FileManager.default.createDirectory(at: data, withIntermediateDirectories: true)
+        try setMode(0, of: data)
+        try setMode(0o700, of: demo)
+        let token = try await confined("token ann", in: place)
+        #expect(token.status == 0 && token.errors == "", "\(token)")
     }
 
     @Test("an unusable token secret ends every command that needs it, also a chat, and the error says what to do")

@@ -16,6 +16,10 @@ struct Config: AsyncParsableCommand {
 
         func run() async throws {
             let settings = try await Settings.load(flags)
+            if let file = settings.unseenFile {
+                throw Failure(
+                    "\(file) can't be read: \(String(cString: strerror(EACCES))). Run this as the user who runs the server.".safe())
+            }
             let unknown = settings.unknownServers.map(\.warning)
             for warning in settings.warnings + settings.lowered + unknown { Output.note("Warning: \(warning)".safe()) }
             let entries = settings.all

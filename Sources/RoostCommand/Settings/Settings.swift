@@ -32,6 +32,8 @@ struct Settings: Sendable {
     let warnings: [String]
     /// Warnings about values that count as their maximum, which was higher in an earlier version.
     let lowered: [String]
+    /// The configuration file of another user's data directory, if it can't be seen whether there is one. Its settings are missing here.
+    let unseenFile: String?
 
     /// Reads all sources.
     ///
@@ -41,18 +43,21 @@ struct Settings: Sendable {
         environment: [String: String] = ProcessInfo.processInfo.environment
     ) async throws -> Settings {
         var sources = SettingSources(flags: flags.given, environment: environment)
+        var unseenFile: String?
         if let file = flags.config ?? environment.variable("ROOST_CONFIG") {
             try await sources.add(file: file)
         } else {
             // The file in the data directory is found by the directory, so it can't set the directory.
             let directory = try await sources.value(of: .data)?.0.description ?? standardData
             let file = URL(filePath: directory).appending(path: Self.fileName).relativePath
-            if FileManager.default.fileExists(atPath: file) {
+            if access(file, F_OK) == 0 {
                 try await sources.add(file: file)
                 let named = try await sources.value(of: .data)
                 if let named, case .file = named.1 {
                     throw Failure("\(file): data can't be set by a file inside the data directory.")
                 }
+            } else if errno == EACCES {
+                unseenFile = file
             }
         }
         var entries: [Entry] = []
@@ -61,7 +66,7 @@ struct Settings: Sendable {
             let (value, origin) = try await sources.value(of: setting) ?? (standard, .standard)
             entries.append(Entry(setting: setting, value: value, origin: origin))
         }
-        let settings = Settings(entries: entries, warnings: sources.warnings, lowered: sources.lowered)
+        let settings = Settings(entries: entries, warnings: sources.warnings, lowered: sources.lowered, unseenFile: unseenFile)
         try settings.requireTimeForPings()
         return settings
     }

@@ -57,13 +57,18 @@ struct TokenMint: Sendable {
 
     /// - Throws: A ``Failure`` for a directory in which no server has run.
     func secretFile() throws -> SecretFile {
-        let file = SecretFile(directory: directory)
-        guard access(file.url.path, F_OK) == 0 || errno == EACCES else {
+        guard hasSecret != false else {
             throw Failure(
                 "There is no secret in \(directory.path). Start a server there first (roost serve --data \(directory.relativePath.shellWord)), or name its directory with --data."
             )
         }
-        return file
+        return SecretFile(directory: directory)
+    }
+
+    /// Whether the directory has a secret; nil if that can't be seen, as in another user's directory.
+    private var hasSecret: Bool? {
+        if access(SecretFile(directory: directory).url.path, F_OK) == 0 { return true }
+        return errno == EACCES ? nil : false
     }
 
     /// The data directory that an option or `ROOST_DATA` names; nil if neither does.
@@ -79,13 +84,13 @@ struct TokenMint: Sendable {
     }
 
     /// The data directory for a command on the server's machine that names none: of the usual two, the one whose server runs, otherwise the
-    /// first that has a secret.
+    /// first that has a secret, otherwise one of another user: what a command says of that one is better than that there is none.
     static func usual() -> TokenMint? {
         let mints = ["\(Setting.data.standard)", Demo.standardData].map {
             TokenMint(directory: URL(filePath: $0, directoryHint: .isDirectory))
         }
-        let usable = mints.filter { FileManager.default.fileExists(atPath: SecretFile(directory: $0.directory).url.path) }
-        return usable.first { $0.isServed } ?? usable.first
+        let possible = mints.filter { $0.hasSecret != false }
+        return possible.first { $0.isServed } ?? possible.first { $0.hasSecret == true } ?? possible.first
     }
 
     /// The command that starts the server of a data directory.
