@@ -50,6 +50,15 @@ import Testing
         #expect(try await demo.end().status == 0)
     }
 
+    @Test("a demo that can't be filled, for want of connections, prints its address nevertheless")
+    func smallDemo() async throws {
+        let directory = TemporaryDirectory.make()
+        let demo = try RunningCommand("demo --port 0 --drain-window 0.2 --connections-max 2 --data \(directory.path)")
+        try await demo.wait(forOutput: "address   http://127.0.0.1:")
+        demo.signal(SIGTERM)
+        #expect(try await demo.end().status == 0)
+    }
+
     private func runDemo(on directory: URL) async throws {
         let demo = try RunningCommand("demo --port 0 --drain-window 0.2 --data \(directory.path)")
         try await demo.wait(forOutput: "ann, bob and cat are here")

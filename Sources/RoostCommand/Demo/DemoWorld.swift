@@ -36,7 +36,8 @@ struct DemoWorld {
             let chat = Chat(url: address, user: user, configuration: .init(storage: .inMemory, device: nil, logger: logger)) {
                 try await mint.token(for: user)
             }
-            try await chat.connect()
+            // A server with fewer connections than users would let the last one wait for ever.
+            try await chat.connect(timeout: .seconds(10))
             if try await chat.me().displayName == nil { try await chat.updateMe(displayName: name) }
             for (id, name) in Self.channels {
                 try await Self.toleratingRefusals { _ = try await chat.createChannel(id, displayName: name) }
