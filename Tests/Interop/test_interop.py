@@ -902,7 +902,17 @@ async def identifiers(world):
         for name in ("", ".", "..", "a\u0000b", "a\u2028b", "a,b"):
             await refused(client.call("channel.create", channel=name, type="community"), "invalid_argument", field="channel")
         await refused(client.call("channel.create", channel="x" * 129, type="community"), "limit_exceeded", field="channel")
-    for name in ("a b", "50%", "日本", "a?b#c", "a+b&c=d", "..."):
+    names = ("a b", "50%", "日本", "a?b#c", "a+b&c=d", "...")
+    for methods in world.description["paths"].values():
+        for operation in methods.values():
+            if operation["operationId"] not in ("channel.create", "channel.get"):
+                continue
+            (pattern,) = (schema["pattern"] for _, name, schema in described_fields(operation) if name == "channel")
+            for name in ("", ".", "..", "a\u0000b", "a\u2028b", "a,b"):
+                assert not re.search(pattern, name), f"{pattern} matches {name}"
+            for name in names:
+                assert re.search(pattern, name), f"{pattern} doesn't match {name}"
+    for name in names:
         room = world.channel(name)
         await http.call("channel.create", channel=room, type="community")
         equal((await http.call("channel.get", channel=room))["channel"]["channelId"], room, "id from a path")

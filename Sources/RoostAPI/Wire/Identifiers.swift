@@ -2,8 +2,8 @@ import Foundation
 
 /// A string chosen by a caller that identifies something in Roost for its whole life.
 ///
-/// 1 to 128 characters without control characters, `/` or `,` (ledger §8.6), in Unicode's normalization form C. Two ids equal in Swift,
-/// which compares characters, are then also equal in a database, which compares bytes. Operations check this with
+/// 1 to 128 characters without control characters, `/` or `,` (ledger §8.6), in Unicode's normalization form C, and neither `.` nor `..`. Two
+/// ids equal in Swift, which compares characters, are then also equal in a database, which compares bytes. Operations check this with
 /// ``Identifier/validate(field:)``.
 public protocol Identifier: WireString, CodingKeyRepresentable {}
 
@@ -24,7 +24,11 @@ extension Identifier {
         guard rawValue.count <= Limits.identifierLength, rawValue.utf8.count <= Limits.identifierLength * 4 else {
             throw .limitExceeded(field, limit: Limits.identifierLength, unit: "characters")
         }
-        guard rawValue != ".", rawValue != "..", !hasForbiddenCharacters else {
+        // Part of a path, they would mean another one.
+        guard rawValue != ".", rawValue != ".." else {
+            throw .invalidArgument(field, "must not be '.' or '..'")
+        }
+        guard !hasForbiddenCharacters else {
             throw .invalidArgument(field, "must not contain control characters, '/' or ','")
         }
         guard isASCII || rawValue.precomposedStringWithCanonicalMapping.utf8.elementsEqual(rawValue.utf8) else {

@@ -86,8 +86,12 @@ package enum VisibleText {
     private static let ofNewIdentifiers = "/," + invisible + otherSpaces + "\\u200c\\u200d\\ufe00-\\ufe0f"
 
     package static let textPattern = "^[^\\u0000]*$"
-    package static let identifierPattern = "^[^/,\(controls)]+$"
-    package static let newIdentifierPattern = "^[^ \(ofNewIdentifiers)]([^\(ofNewIdentifiers)]*[^ \(ofNewIdentifiers)])?$"
+    // `.` and `..` are excluded without a look-ahead, which not every reader of a description has: an id begins with three dots, or with
+    // up to two and something else.
+    package static let identifierPattern = "^(\\.{3}|\\.{0,2}[^./,\(controls)])[^/,\(controls)]*$"
+    package static let newIdentifierPattern =
+        "^((\\.{3}|\\.{0,2}[^ .\(ofNewIdentifiers)])([^\(ofNewIdentifiers)]*[^ \(ofNewIdentifiers)])?"
+        + "|\\.{1,2} [^\(ofNewIdentifiers)]*[^ \(ofNewIdentifiers)])$"
     package static let displayNamePattern = "^([^ \(invisible)\(otherSpaces)]([^\(invisible)]*[^ \(invisible)\(otherSpaces)])?)?$"
 }
 

@@ -44,6 +44,28 @@ struct IdentifierTests {
     }
 
     @Test(
+        "AM-13 the ids '.' and '..' are refused by name: they contain no character that ids may not contain",
+        arguments: [".", ".."])
+    func dots(text: String) {
+        let refusal = #expect(throws: RoostError.self) { try ChannelID(text).validate(field: "channel") }
+        #expect(refusal?.message == "channel must not be '.' or '..'.")
+    }
+
+    @Test(
+        "AM-13 the patterns in API descriptions match the same ids, '.' and '..' excluded",
+        arguments: [VisibleText.identifierPattern, VisibleText.newIdentifierPattern])
+    func patterns(pattern: String) throws {
+        let expression = try NSRegularExpression(pattern: pattern)
+        func isMatched(_ text: String) -> Bool {
+            expression.firstMatch(in: text, range: NSRange(text.startIndex..., in: text)) != nil
+        }
+        #expect(["", ".", "..", "a/b", ",", "a\u{0}b", "a\u{2028}b", ".\u{85}", "../a"].filter(isMatched) == [])
+        let ids = ["a", "a b", "...", "....", ".a", "..a", "a.", "a..", ". a", ".. .", "... a", "50%", "日本", "é"]
+        #expect(ids.filter { !isMatched($0) } == [])
+        #expect(ids.compactMap(code) == [])
+    }
+
+    @Test(
         "AM-13 an id has one spelling: ids that Swift considers equal are equal to the database",
         arguments: ["cafe\u{301}", "\u{212b}", "\u{1100}\u{1161}", "q\u{323}\u{307}x\u{307}\u{323}", "\u{2126}"])
     func isNormalized(text: String) throws {
