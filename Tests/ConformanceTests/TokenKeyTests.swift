@@ -140,6 +140,20 @@ import Testing
         try await restarted.stop()
     }
 
+    @Test("the name of a new key has no control characters, and those in a file don't reach the terminal")
+    func controls() async throws {
+        let (directory, _, forge) = try await Self.prepared()
+        let (data, name) = (["--data", directory.path], "\u{1B}[31mX\u{7}")
+        let refused = try await CommandRun.roost(arguments: ["keys", "add", name] + data)
+        #expect(refused.status == 1 && refused.errors == "Error: A key's name must not contain control characters.\n", "\(refused)")
+        var key = try #require(try forge.keys["shared"])
+        key["kid"] = name
+        try forge.write([key], to: directory.appending(path: "token-keys.json"))
+        let listed = try await CommandRun.roost(arguments: ["keys"] + data)
+        #expect(listed.status == 0 && listed.lines.contains("[31mX HS256"), "\(listed)")
+        #expect(!listed.output.unicodeScalars.contains("\u{1B}") && !listed.output.unicodeScalars.contains("\u{7}"))
+    }
+
     @Test("if token-keys.json is a link, roost keys changes the link's target, and the link stays")
     func link() async throws {
         let (directory, mount) = (TemporaryDirectory.make(), TemporaryDirectory.make())

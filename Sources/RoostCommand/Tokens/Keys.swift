@@ -40,7 +40,7 @@ struct Keys: AsyncParsableCommand {
         func run() async throws {
             let entries = try await directory.ring().reportingFailures { try await $0.entries() }
             if json { return try Output.json(entries) }
-            let rows = entries.map { [$0.kid, $0.algorithm, $0.signs ? "roost token signs with it" : ""] }
+            let rows = entries.map { [$0.kid.safe(), $0.algorithm, $0.signs ? "roost token signs with it" : ""] }
             try Output.lines(Output.table([["kid", "alg", ""]] + rows))
         }
     }
@@ -52,7 +52,10 @@ struct Keys: AsyncParsableCommand {
         @Argument(help: "The key's name, which tokens carry as kid. Generated if left out.") var kid: String?
         @OptionGroup var directory: Directory
 
-        func run() async throws { try Output.line(await directory.ring().reportingFailures { try await $0.add(named: kid) }) }
+        func run() async throws {
+            let name = try await directory.ring().reportingFailures { try await $0.add(named: kid) }
+            try Output.line(name.safe())
+        }
     }
 
     struct Use: AsyncParsableCommand {

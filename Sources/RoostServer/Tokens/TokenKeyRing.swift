@@ -49,6 +49,9 @@ public struct TokenKeyRing: Sendable {
     public func add(named name: String?) async throws -> String {
         try await change { document in
             let name = name ?? Self.newName()
+            guard !name.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
+                throw Refusal("A key's name must not contain control characters.")
+            }
             guard name != Self.tokenSecretName else { throw Refusal("\(name) is the name of the existing secret.") }
             guard !document.keys.contains(where: { $0.kid == name }) else { throw Refusal("There is already a key \(name).") }
             var generator = SystemRandomNumberGenerator()
