@@ -71,9 +71,11 @@ struct Messages: AsyncParsableCommand {
                     Output.note(
                         isEphemeral ? "\(channel.rawValue.safe()) is ephemeral and keeps no messages." : "No such messages.")
                 }
-                let places = (page.from ?? page.messages.map(\.seq).min(), page.to ?? page.messages.map(\.seq).max())
-                if page.hasOlder, let seq = places.0 { Output.note("There are older ones: --before \(seq)") }
-                if page.hasNewer, let seq = places.1 { Output.note("There are newer ones: --after \(seq)") }
+                // Around an empty page there are only messages on one side: all of those in the channel.
+                let first = page.from ?? page.messages.map(\.seq).min() ?? page.seq + 1
+                let last = page.to ?? page.messages.map(\.seq).max() ?? 0
+                if page.hasOlder { Output.note("There are older ones: --before \(first)") }
+                if page.hasNewer { Output.note("There are newer ones: --after \(last)") }
             }
         }
     }

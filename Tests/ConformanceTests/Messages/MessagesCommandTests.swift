@@ -158,6 +158,21 @@ import Testing
         try await server.stop()
     }
 
+    @Test("SB-48 an empty page beside messages says on which side they are, and how to list them")
+    func emptyPages() async throws {
+        let server = try await room()
+        _ = try await run("send team --lines --as ann", server, input: "1\n2\n")
+        for (place, option) in [("--around-time 1970-01-01 --limit 1", "--after"), ("--after 1000", "--before")] {
+            let page = try await run("list team \(place) --as bob", server)
+            let advice = page.errors.split(separator: "\n").last.map { $0.split(separator: " ") } ?? []
+            #expect(page.output == "" && page.errors.hasPrefix("No such messages.\nThere are "), "\(page.errors)")
+            try #require(advice.count == 6 && advice[4] == option, "\(page.errors)")
+            let there = try messages(try await run("list team \(option) \(advice[5]) --as bob --json", server))
+            #expect(there.map(\.text) == ["1", "2"], "\(place)")
+        }
+        try await server.stop()
+    }
+
     @Test("SB-59 R24 a script deletes for the caller alone, restores a deleted message, and reads earlier versions")
     func versions() async throws {
         let server = try await TestServer { ($0.options.undeletionSeconds, $0.options.versionSeconds) = (600, 600) }
