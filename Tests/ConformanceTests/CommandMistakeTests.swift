@@ -212,6 +212,20 @@ import Testing
             ])
     }
 
+    @Test("a server that can't listen on its address says why, and how to choose another one")
+    func address() async throws {
+        let server = try await TestServer()
+        let directory = TemporaryDirectory.make()
+        let used = try await roost("serve --port \(server.port) --data DIR", in: directory)
+        try await server.stop()
+        let advice = "Free it, or choose another with --port or ROOST_PORT; 0 takes any free one."
+        #expect(used.errors == "Error: Port \(server.port) on 127.0.0.1 is in use. \(advice)\n" && used.status == 1)
+        // It lacks the interface that it belongs to.
+        let vague = try await roost("serve --host fe80::1 --port 0 --data DIR", in: directory)
+        #expect(vague.errors.hasPrefix("Error: fe80::1, port 0 can't be listened on: "), "\(vague.errors)")
+        #expect(vague.errors.hasSuffix(". Choose another with --host.\n") && vague.status == 1, "\(vague.errors)")
+    }
+
     /// One run in a place, by a user who may not open every directory: root may otherwise.
     private func confined(_ words: String, in place: URL) async throws -> CommandRun {
         var arguments = ["-c", #"cd "$1" && shift && exec "$@""#, "sh", place.path]

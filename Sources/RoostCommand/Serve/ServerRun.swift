@@ -143,10 +143,13 @@ struct ServerRun {
         switch (error as? IOError)?.errnoCode {
         case EADDRINUSE:
             return Failure(
-                "Port \(port) on \(host) is in use. Free it, or choose another with --port; 0 takes any free one.")
+                "Port \(port) on \(host) is in use. Free it, or choose another with --port or ROOST_PORT; 0 takes any free one.")
         case EADDRNOTAVAIL: return Failure("\(host) isn't an address of this machine. Choose another with --host.")
         case EACCES: return Failure("Port \(port) needs root. Choose one above 1023 with --port.")
-        default: break
+        case let code?:
+            return Failure(
+                "\(host), port \(port) can't be listened on: \(String(cString: strerror(code))). Choose another with --host.")
+        case nil: break
         }
         if error is SocketAddressError.UnknownHost { return Failure("There is no host \(host). Choose another with --host.") }
         if let refusal = error as? RoostError { return Failure(refusal.message) }
