@@ -88,6 +88,12 @@ import Testing
             ),
             ("channels silence team --for -2 --as ann", "channels silence", "or ever"),
             ("keys remove token-secret --data DIR", "keys remove", "Add --for-good"),
+            ("backup EMPTY --data DIR", "backup", "Name the new directory: it is empty."),
+            ("backup x --data EMPTY", "backup", "--data is empty."),
+            ("restore EMPTY --check", "restore", "Name the backup's directory: it is empty."),
+            ("restore x --data EMPTY", "restore", "--data is empty."), ("token ann --data EMPTY", "token", "--data is empty."),
+            ("keys list --data EMPTY", "keys list", "--data is empty."),
+            ("chat general --as ann --plain --data EMPTY", "chat", "--data is empty."),
         ])
     func commands(words: String, command: String, message: String) async throws {
         let run = try await roost(words)
@@ -119,6 +125,28 @@ import Testing
             }
         }
         try await server.stop()
+    }
+
+    @Test("a refusal to use a token of the environment as told says where the token came from")
+    func tokenOrigin() async throws {
+        let token = try await TestServer.shared().token("ann")
+        let place = "http://127.0.0.1:1"
+        for command in [["call", "user.me"], ["messages", "follow", "team"]] {
+            func roost(_ options: String...) async throws -> (variable: CommandRun, option: CommandRun) {
+                let arguments = command + options + ["--url", place]
+                return (
+                    try await CommandRun.roost(arguments: arguments, environment: ["ROOST_TOKEN": token]),
+                    try await CommandRun.roost(arguments: arguments + ["--token", token])
+                )
+            }
+            let others = try await roost("--as", "bob")
+            #expect(others.variable.errors == "Error: The token (from ROOST_TOKEN) is for ann, not for bob.\n")
+            #expect(others.option.errors == "Error: The token is for ann, not for bob.\n")
+            let admin = try await roost("--as", "ann", "--admin")
+            let start = "Error: --admin makes an admin's token from the data directory; a given token"
+            #expect(admin.variable.errors.hasPrefix("\(start) (from ROOST_TOKEN) is used as is.\n"), "\(admin.variable.errors)")
+            #expect(admin.option.errors.hasPrefix("\(start) is used as is.\n"), "\(admin.option.errors)")
+        }
     }
 
     @Test("an argument that isn't UTF-8 is refused by its number, not read as another user's id")

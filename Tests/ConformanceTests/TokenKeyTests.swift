@@ -78,6 +78,9 @@ import Testing
             try TokenForge.write(Data(text.utf8), to: file)
             #expect(try await Self.failure(directory, file).contains(reason), "\(reason)")
         }
+        try TokenForge.write(Data("{".utf8), to: file)
+        let broken = try await Self.failure(directory, file)
+        #expect(broken.hasSuffix(" at byte 2."), "one full stop: \(broken)")
         // The permissions to read a secret and to change a public key.
         try forge.write([oct], to: file, mode: 0o640)
         #expect(try await Self.failure(directory, file).contains("chmod 600"))

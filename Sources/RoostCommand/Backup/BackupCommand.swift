@@ -20,6 +20,11 @@ struct BackupCommand: AsyncParsableCommand {
     var withSecret = false
     @Flag(help: "Print JSON.") var json = false
 
+    func validate() throws {
+        guard !directory.isEmpty else { throw ValidationError("Name the new directory: it is empty.") }
+        try PathArgument.refuseEmpty(("--data", data))
+    }
+
     func run() async throws {
         let data = TokenMint.named(orDefault: data).directory
         let target = URL(filePath: directory, directoryHint: .isDirectory).standardizedFileURL
@@ -81,6 +86,11 @@ struct RestoreCommand: AsyncParsableCommand {
     @Flag(help: "Make a new token secret, which invalidates all tokens.") var newSecret = false
     @Flag(help: "Only read the backup, and the files of --secret and --keys, and report whether they are complete.")
     var check = false
+
+    func validate() throws {
+        guard !backup.isEmpty else { throw ValidationError("Name the backup's directory: it is empty.") }
+        try PathArgument.refuseEmpty(("--data", data), ("--secret", secret), ("--keys", keys))
+    }
 
     func run() async throws {
         guard secret == nil || !newSecret else { throw ValidationError("--secret and --new-secret can't be combined.") }

@@ -61,6 +61,16 @@ enum NumberArgument {
     }
 }
 
+/// A path given in a command.
+enum PathArgument {
+    /// Refuses an empty path, which a shell makes of an unset variable: it would mean the current directory.
+    ///
+    /// - Throws: `ValidationError` that names the first option that is given and empty.
+    static func refuseEmpty(_ options: (name: String, path: String?)...) throws {
+        for option in options where option.path?.isEmpty == true { throw ValidationError("\(option.name) is empty.") }
+    }
+}
+
 /// A JSON object, as typed.
 struct JSONArgument {
     let value: JSONValue

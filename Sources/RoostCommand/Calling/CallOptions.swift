@@ -35,19 +35,22 @@ struct AskingOptions: ParsableArguments {
         return server.isTokenGiven ? "On the server's machine, --as with --admin makes one." : "Add --admin."
     }
 
-    static let adminWithToken = ValidationError(
-        "--admin makes an admin's token from the data directory; a given token is used as is.")
+    /// The error for `--admin` beside a given token.
+    var adminWithToken: ValidationError {
+        ValidationError("--admin makes an admin's token from the data directory; a given token\(server.tokenOrigin) is used as is.")
+    }
 
     /// Returns the server with the token to use, and the directory that the token was made from if it wasn't given.
     private func callServer(at url: URL) async throws -> (CallServer, secretDirectory: URL?) {
         if let token = try server.givenToken {
-            guard !admin else { throw Self.adminWithToken }
+            guard !admin else { throw adminWithToken }
             // Text that isn't a token at all is left for the server to refuse.
             guard let user, let owner = TokenOwner(token), owner.user != user else {
                 return (CallServer(url, token: token, actsAs: nil), nil)
             }
             guard owner.role == .service else {
-                throw Failure("The token is for \(owner.user.rawValue.safe()), not for \(user.rawValue.safe()).")
+                throw Failure(
+                    "The token\(server.tokenOrigin) is for \(owner.user.rawValue.safe()), not for \(user.rawValue.safe()).")
             }
             return (CallServer(url, token: token, actsAs: user), nil)
         }

@@ -11,12 +11,16 @@ struct ServerOptions: ParsableArguments {
     @Option(help: "A token for the user, made by roost token. Environment: ROOST_TOKEN.") var token: String?
 
     func validate() throws {
+        try PathArgument.refuseEmpty(("--data", data))
         guard let token, Self.trimmed(token) == nil else { return }
         throw ValidationError("--token is empty.")
     }
 
     /// Whether a token is given. If none is, one has to be issued.
     var isTokenGiven: Bool { untestedToken != nil }
+
+    /// Where the given token came from, to follow the word in a sentence; empty if it is the option's, which is in sight.
+    var tokenOrigin: String { token == nil ? " (from ROOST_TOKEN)" : "" }
 
     /// The given token; nil if one has to be issued.
     ///
@@ -27,7 +31,7 @@ struct ServerOptions: ParsableArguments {
             guard given.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
                 let fault = "has a character that no token has."
                 if token != nil { throw ValidationError("The token (from --token) \(fault)") }
-                throw Failure("The token (from ROOST_TOKEN) \(fault)")
+                throw Failure("The token\(tokenOrigin) \(fault)")
             }
             return given
         }

@@ -199,11 +199,11 @@ extension AskingOptions {
     /// The caller, and the provider of their tokens.
     private func tokenProvider() async throws -> (UserID, @Sendable () async throws -> String) {
         if let token = try server.givenToken {
-            guard !admin else { throw Self.adminWithToken }
+            guard !admin else { throw adminWithToken }
             let owner = TokenOwner(token)
             guard let caller = owner?.user ?? user else { throw Failure("The token is not valid. (unauthenticated)") }
             if let user, user != caller {
-                let names = "The token is for \(caller.rawValue.safe()), not for \(user.rawValue.safe())"
+                let names = "The token\(server.tokenOrigin) is for \(caller.rawValue.safe()), not for \(user.rawValue.safe())"
                 // A socket always acts as the token's own user.
                 guard owner?.role != .service else {
                     throw Failure("\(names). \(Self.serviceAdvice)")

@@ -58,7 +58,11 @@ struct Messages: AsyncParsableCommand {
         }
 
         func run() async throws {
-            try await options.run(naming: ["kinds": "--kind", "customType": "--custom-type", "senders": "--sender"]) { connection in
+            let names = [
+                "kinds": "--kind", "customType": "--custom-type", "senders": "--sender", "beforeTime": "--before-time",
+                "afterTime": "--after-time", "aroundTime": "--around-time",
+            ]
+            try await options.run(naming: names) { connection in
                 let page = try await connection.call(
                     ListMessages(
                         channel: channel, before: before, after: after, aroundMessage: around, beforeTime: beforeTime?.timestamp,

@@ -18,6 +18,8 @@ struct Keys: AsyncParsableCommand {
     struct Directory: ParsableArguments {
         @Option(help: "The server's data directory. Default: roost-data or roost-demo. Environment: ROOST_DATA.") var data: String?
 
+        func validate() throws { try PathArgument.refuseEmpty(("--data", data)) }
+
         /// - Throws: A ``Failure`` if no server has run.
         func ring() throws -> TokenKeyRing {
             let mint = TokenMint.named(orDefault: data)

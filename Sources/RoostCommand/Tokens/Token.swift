@@ -31,6 +31,8 @@ struct Token: AsyncParsableCommand {
     /// How long a token is valid without `--expires`, unless the server allows less.
     private static let lifetimeSeconds = 86_400
 
+    func validate() throws { try PathArgument.refuseEmpty(("--data", data)) }
+
     func run() async throws {
         var mint = TokenMint.named(orDefault: data)
         let rules = await TokenRules.load(data: mint.directory.relativePath)

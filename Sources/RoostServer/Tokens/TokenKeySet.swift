@@ -37,7 +37,9 @@ struct TokenKeySet: Sendable {
         do {
             duplicate = try JSONScan(Array(data)).duplicate
         } catch {
-            throw Unusable(#"it isn't a JWK set, {"keys":[…]}: \#(RoostError(decoding: error).clause)"#)
+            // The caller's sentence has its own full stop.
+            let reason = RoostError(decoding: error).clause
+            throw Unusable(#"it isn't a JWK set, {"keys":[…]}: \#(reason.hasSuffix(".") ? String(reason.dropLast()) : reason)"#)
         }
         if let duplicate { throw Unusable("\(duplicate.joined(separator: ".")) is given more than once") }
         guard let document = try? JSONDecoder().decode(Document.self, from: data) else {

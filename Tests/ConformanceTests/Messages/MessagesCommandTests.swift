@@ -138,6 +138,11 @@ import Testing
         let mistake = try await run("list team --after-time yesterday --as bob", server)
         #expect(mistake.status == 64 && mistake.errors.contains("a time must be like 2026-03-01T12:30:05.250Z"))
 
+        for option in ["--after-time", "--before-time", "--around-time"] {
+            let ancient = try await run("list team \(option) 0001-01-01 --as bob", server)
+            #expect(ancient.status == 1 && ancient.errors.hasPrefix("Error: \(option) must be a time like "), "\(ancient.errors)")
+        }
+
         // The sender is an id everywhere, even if the user has a name.
         try await server.socket("ann").call(UpdateMe(displayName: "Ann A."))
         #expect(try await run("list team --limit 1 --as bob", server).output.hasSuffix("  ann  9\n"))
@@ -358,7 +363,7 @@ import Testing
         let refused = try await CommandRun.roost("messages follow team --as bob", on: server, token: service)
         #expect(
             [refused.errors, "\(refused.status)"] == [
-                "Error: The token is for backend, not for bob. A service makes calls on a user's behalf; following needs the user's own token.\n",
+                "Error: The token (from ROOST_TOKEN) is for backend, not for bob. A service makes calls on a user's behalf; following needs the user's own token.\n",
                 "1",
             ])
         let own = try await CommandRun.roost("messages follow team", on: server, token: service)
