@@ -1,4 +1,5 @@
 import Foundation
+import RoostAPI
 import RoostServer
 import RoostTestSupport
 import Testing

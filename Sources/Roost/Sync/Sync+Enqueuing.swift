@@ -144,7 +144,7 @@ extension Sync {
         let last = earlier.last { ($0.operation.isDeletionOfOne || $0.operation.isUndeletion) && !$0.isRefused }
         if let last, last.operation.isDeletionOfOne { return join(last, for: token) }
         // The others stay: if this one is taken back, they count again.
-        let isPointless = mayBeDeleted && endsWithUndeletion(earlier)
+        let isPointless = endsWithPointlessUndeletion(earlier, mayBeDeleted: mayBeDeleted)
         let superseded = earlier.filter { isTakenBack($0) && ($0.isRefused || isPointless && $0.operation.isUndeletion) }
         keep(item, removing: superseded, for: token)
     }
@@ -199,17 +199,18 @@ extension Sync {
         // If the server refuses one of several messages, it deletes none.
         guard case .purge = item.operation else { return keep(item, for: token) }
         // A pending undeletion stays: if this one is taken back, it counts again. One that waits for a mute to end would hold this one up.
-        let isPointless = mayBeDeleted && endsWithUndeletion(earlier)
+        let isPointless = endsWithPointlessUndeletion(earlier, mayBeDeleted: mayBeDeleted)
         let superseded = earlier.filter {
             isTakenBack($0) && ($0.isRefused || $0.isWaiting || isPointless || !$0.operation.isUndeletion)
         }
         keep(item, removing: superseded, for: token)
     }
 
-    /// Whether the last change of a message that counts restores it. If the message may be deleted, and is deleted again, that undeletion is pointless:
-    /// sent, it would publish the message for a moment, and restoring the message later requests another one. An edit after it needs it.
-    private func endsWithUndeletion(_ changes: [OutboxItem]) -> Bool {
-        changes.last { !$0.isRefused }?.operation.isUndeletion ?? false
+    /// Whether the last change of a message that counts restores it, though the message may be deleted. If it is deleted again, that is pointless: sent,
+    /// it would publish the message for a moment, and restoring the message later requests another undeletion. An edit after it needs it.
+    private func endsWithPointlessUndeletion(_ changes: [OutboxItem], mayBeDeleted: Bool) -> Bool {
+        guard changes.last(where: { !$0.isRefused })?.operation.isUndeletion == true else { return false }
+        return mayBeDeleted || changes.contains { $0.operation.isDeletion && !$0.isUnsent }
     }
 
     /// Returns the changes of a message that are for the same server as another operation: those for another server don't concern this one's message.

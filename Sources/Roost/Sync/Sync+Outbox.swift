@@ -14,6 +14,7 @@ extension Sync {
         server = outbox.server
         lastNumber = max(lastNumber, outbox.items.map(\.number).max() ?? 0, outbox.lastNumber)
         let own = withoutMessagesOfOtherChats(outbox)
+        unknownRows = []
         queues = [:]
         for item in own { queues[item.channel, default: OutboxQueue()].put(item, for: server) }
         overlays = [:]

@@ -63,6 +63,7 @@ extension CreateChannel: Handled {
         try context.remember(self, id)
         let found = try context.transaction.accessWithAttributes(to: id, of: context.caller.user, now: context.now)
         guard let (access, channel) = found, access.isDistinct, access.deletedAt == nil else { return nil }
+        context.recordCallerSeq(of: access)
         return try context.view(of: access, channel)
     }
 

@@ -414,6 +414,8 @@ extension Subscriptions {
                 subscribe(connection, to: channel)
             } else {
                 unsubscribe(connection, of: subscriber.user, from: channel, perform)
+                // A watch that is newer than the event is attached at its own position.
+                if isWatched(channel, on: connection) { setUnattached(true, connection, channel) }
             }
         }
         // The next event checks everyone again.
@@ -423,8 +425,7 @@ extension Subscriptions {
 
     /// Ends the watch of a connection whose user may not watch, and the reading of one whose user may not read.
     ///
-    /// In a cluster an event can arrive after a member has begun either by a newer right: then it ends neither. A non-member who watches gets no
-    /// events older than that.
+    /// In a cluster an event can arrive after a user has begun either by a newer right: then it ends neither.
     ///
     /// - Returns: Whether one of them is newer than the event, and continues.
     private mutating func endWithoutRight(
@@ -434,7 +435,7 @@ extension Subscriptions {
         let isMember = subscriber.joined.contains(channel)
         var keepsNewer = false
         if !subscriber.mayWatch(channel, readers, isMember: isMember) {
-            let isNewer = isMember && subscriber.watched[channel].map { $0 >= seq } == true
+            let isNewer = subscriber.watched[channel].map { $0 >= seq } == true
             if isNewer { keepsNewer = true } else { endWatch(of: channel, connection, perform) }
         }
         if !subscriber.isReader(of: channel, readers, isMember: isMember) {
