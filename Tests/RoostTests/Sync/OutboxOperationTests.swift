@@ -252,6 +252,11 @@ struct OutboxOperationTests {
         client.forgetCalls()
         for operation in [undelete, delete, undelete] { try await client.enqueue(operation) }
         #expect(try await client.outbox.items().map(\.operation) == [delete, undelete])
+        // Restored in between, it would be published for a moment.
+        try await client.enqueue(delete)
+        #expect(try await client.outbox.items().map(\.operation) == [delete, delete])
+        try await client.enqueue(undelete)
+        #expect(try await client.outbox.items().map(\.operation) == [delete, undelete])
 
         // It is deleted with another one, and both again. The first deletion, of the other one, is carried out even if the second one is refused.
         client = try await offline()

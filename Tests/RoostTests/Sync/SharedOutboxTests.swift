@@ -121,6 +121,15 @@ struct SharedOutboxTests {
         try await second.feed(.outboxRead(try await shared(second)))
         for operation in [mute, undelete] { try await second.enqueue(operation) }
         #expect(try await second.outbox.items().map(\.operation) == [mute])
+
+        // The queues are read again meanwhile, as before a connection.
+        (first, second) = try await clients()
+        try await first.enqueue(purge)
+        try await second.feed(.outboxRead(try await shared(second)))
+        try await reopen(&second)
+        try await second.enqueue(undelete)
+        let failures = second.take().filter { if case .reply(_, .failure) = $0 { true } else { false } }
+        #expect(try await second.outbox.count() == 0 && failures.isEmpty)
     }
 
     @Test("SB-59 R08 I3 an undeletion follows the deletion that the other chat is sending, also if only that chat knew of it")

@@ -5,7 +5,7 @@ import Testing
 
 @testable import RoostServer
 
-/// A non-member who watches a channel and becomes a member with an event that the node reads from the database.
+/// A non-member who watches a channel, and becomes a member with an event that the node reads from the database, or watches again.
 @Suite("Watchers who join")
 struct JoiningWatcherTests {
     private typealias Action = Subscriptions<String>.Action
@@ -54,6 +54,19 @@ struct JoiningWatcherTests {
                 .wentOffline("bob", ["general"]), .stoppedWatching("bob", ["general"], isShown: true),
                 .emptied(.channel("general")), .cameOnline("bob", ["general"]),
             ])
+    }
+
+    @Test("ST-05 I9 an event that arrives late doesn't end the watch that a non-member has renewed after it")
+    mutating func renewed() {
+        _ = deliver([Self.notice(10)])
+        // Another node has stored 11 and 12. Bob watches again as of 12, and the answer precedes these events.
+        subscriptions.deliver(.watches(bob, "bob", "general", at: 12)) { _ in }
+        let late = deliver([.event(Self.event(11), .channel("general", Readers(others: .nobody)))])
+        #expect(late == [.emptied(.channel("general"))])
+        _ = deliver([Self.notice(12)])
+        subscriptions.deliver(.attachWatcher(bob, "general")) { _ in }
+        let next = deliver([Self.notice(13)])
+        #expect(next == [Self.live(13)])
     }
 
     @Test(
