@@ -18,7 +18,7 @@ struct PacketTests {
         StreamItem(
             stream: .channel("a b.c*>/é👩‍👩‍👧‍👦"), after: 4, seq: 5, roles: [.init(user: "ann", role: .owner, seq: 5)],
             readers: Readers(members: .moderator, others: .nobody, roles: ["guide", .owner], watchRoles: [.owner, "usher"]),
-            isDestroyed: true,
+            isDeletion: true,
             json: Array("{}".utf8)),
     ]
 

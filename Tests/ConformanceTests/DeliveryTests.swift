@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test("AM-34 EM-13 a deleted channel ends for all its members immediately")
-    func destroyed() async throws {
+    func deleted() async throws {
         let server = try await TestServer()
         let ann = try await server.socket("ann")
         let bob = try await server.socket("bob")

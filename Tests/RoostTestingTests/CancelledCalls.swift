@@ -260,9 +260,9 @@ final class CancelledCalls {
     private func addChannels() {
         let (ann, general) = (ann, general)
         add("Chat.call") { _ = try await ann.call(GetChannel(channel: "general")) }
-        add("Chat.createChannel, LiveChannel.destroy") { [unowned self] in
+        add("Chat.createChannel, LiveChannel.delete") { [unowned self] in
             let channel = try await ann.createChannel(ChannelID("room-\(next())"))
-            try await channel.destroy()
+            try await channel.delete()
         }
         add("Chat.createChannel: from a draft") {
             // There is one conversation of two users: repeating the call makes no other channel.

@@ -30,11 +30,11 @@ extension LiveChannel {
                 isPublic: isPublic, policy: policy))
     }
 
-    /// Deletes the channel for everyone (AM-34). Deleting it again changes nothing.
+    /// Deletes the channel for everyone (AM-34); ``delete(_:)-(MessageID)`` deletes one of its messages. Deleting the channel again changes nothing.
     ///
     /// - Throws: `RoostError` with `kind_forbids` if ``ChannelPolicy/delete`` allows only admins or nobody to delete it, even for its owner;
     ///   `not_permitted` and `not_member` for others whom the policy excludes; `not_found`; and the errors of ``Chat/call(_:isolation:)``.
-    public func destroy() async throws { try await call(DeleteChannel(channel: id)) }
+    public func delete() async throws { try await call(DeleteChannel(channel: id)) }
 
     /// Freezes the channel: only operators can send until it is unfrozen (SB-21). Freezing a frozen channel changes nothing.
     ///

@@ -155,7 +155,7 @@ extension DeleteChannel: Handled {
         // Nothing is written per member yet: the deletion ends all memberships.
         try context.scheduleMarking(ofMembershipsIn: id)
         try context.notify(.channelDeleted, in: access, seq: seq, Rows(channel: try context.channel(id)))
-        context.notify(.destroyed(id))
+        context.notify(.channelDeleted(id))
         return Done()
     }
 }

@@ -236,7 +236,7 @@ public enum Notice: Hashable, Sendable {
     /// and may not have been one before.
     case left(UserID, ChannelID, at: Seq, isBack: Bool = false)
     /// Nobody receives the channel's events from here on.
-    case destroyed(ChannelID)
+    case channelDeleted(ChannelID)
     /// A connection is authenticated: it receives the events of these streams of its user, each after its seq.
     case connected(ConnectionID, UserID, UserStreams)
     /// A connection watches a channel, after this seq. `online` is the number of online members it was sent, if it asked.

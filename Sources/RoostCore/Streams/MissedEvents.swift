@@ -66,7 +66,7 @@ extension Transaction {
         if changed.channel != nil { changed.capabilities = try context.capabilitiesByRole(in: access) }
         let event = Event(kind: .changes, stream: .channel(channel), seq: changes.seq, after: after, actor: nil, rows: changed)
         let gone = try gone(from: channel, after: after, upTo: changes.seq, leavers)
-        let end: [Notice] = changed.channel?.deletedAt == nil ? [] : [.destroyed(channel)]
+        let end: [Notice] = changed.channel?.deletedAt == nil ? [] : [.channelDeleted(channel)]
         let notice = Notice.event(event, .channel(channel, try readers(of: access.policy)))
         return MissedEvents(
             notices: gone + meant + [notice] + end, seq: changes.seq, hasMore: changes.hasMore, head: access.counters.seq)

@@ -8,7 +8,7 @@ import RoostCore
 /// big endian; a text is its length in UTF-8 bytes (16 bits) followed by those bytes; an event's JSON has a length of 32 bits.
 ///
 ///     version: 1 byte, kind of the stream: 1 byte (0 channel, 1 user), id: text, number of items: 32 bits, then each item:
-///     after, seq: 64 bits each; is destroyed: 1 byte; oldest message: 64 bits, 0 for none; joined: 16 bits, each a text and 64 bits;
+///     after, seq: 64 bits each; is the deletion: 1 byte; oldest message: 64 bits, 0 for none; joined: 16 bits, each a text and 64 bits;
 ///     the role, a text; floors: as joined without a role; whether others see that the user is online: 1 byte (0 no, 1 yes,
 ///     2 unchanged); left: 16 bits, each a text; roles: 16 bits, each two texts and 64 bits; readers:
 ///     members and others, 1 byte each, the roles that may read and those that may watch: 16 bits each, each a text; JSON
@@ -60,7 +60,7 @@ enum Packet {
         for item in items {
             bytes.writeInteger(item.after)
             bytes.writeInteger(item.seq)
-            bytes.writeInteger(UInt8(item.isDestroyed ? 1 : 0))
+            bytes.writeInteger(UInt8(item.isDeletion ? 1 : 0))
             bytes.writeInteger(item.oldestMessage ?? 0)
             bytes.writePlaces(item.joined)
             for place in item.joined.prefix(Int(UInt16.max)) { bytes.writeText(place.role.rawValue) }
@@ -176,7 +176,7 @@ extension ByteBuffer {
 
     fileprivate mutating func readItem(of stream: StreamID) -> StreamItem? {
         guard let after = readSeq(), let seq = readSeq(), seq > after,
-            let isDestroyed = readInteger(as: UInt8.self), let oldestMessage = readSeq(),
+            let isDeletion = readInteger(as: UInt8.self), let oldestMessage = readSeq(),
             var joined = readPlaces()
         else { return nil }
         for index in joined.indices {
@@ -198,7 +198,7 @@ extension ByteBuffer {
             stream: stream, after: after, seq: seq, joined: joined, floors: floors,
             sharesPresence: sharing == 2 ? nil : sharing == 1,
             roles: roles, readers: readers, left: left,
-            isDestroyed: isDestroyed != 0,
+            isDeletion: isDeletion != 0,
             oldestMessage: oldestMessage == 0 ? nil : oldestMessage, json: json)
     }
 }

@@ -47,7 +47,7 @@ extension Subscriptions {
         }
 
         /// Forgets a channel that is gone for good.
-        mutating func forget(destroyed channel: ChannelID) {
+        mutating func forget(deleted channel: ChannelID) {
             (floors[channel], roles[channel], read[channel]) = (nil, nil, nil)
             newFloors.remove(channel)
         }

@@ -259,11 +259,11 @@ extension Subscriptions {
                 }
                 subscribers[connection]?.unlearn(channel, at: seq)
             }
-        case .destroyed(let channel):
+        case .channelDeleted(let channel):
             // Those that watch and aren't attached yet too: their user's membership may be on its way.
             for connection in Set((channels[channel]?.byConnection ?? [:]).keys).union(unattached[channel] ?? []) {
                 forget(channel, of: connection, perform)
-                subscribers[connection]?.forget(destroyed: channel)
+                subscribers[connection]?.forget(deleted: channel)
             }
         case .watching(let connection, let user, let channel, let seq, let online):
             guard subscribers[connection] != nil, watch(channel, user, connection, at: seq, online, perform) else { return }

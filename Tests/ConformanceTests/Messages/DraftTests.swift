@@ -140,7 +140,7 @@ import Testing
         #expect(there.items.map(\.text) == ["to a, again", "to c"])
         try await laptop.connect()
         try await wait("the same on the other device") { here.items.map(\.text) == ["to a, again", "to c"] }
-        _ = try await phone.call(DeleteChannel(channel: "c"))
+        try await phone.channel("c").delete()
         try await wait("the draft of a channel that is gone to be gone") {
             there.items.map(\.id) == ["a"] && here.items.map(\.id) == ["a"]
         }

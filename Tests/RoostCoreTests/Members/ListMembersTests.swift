@@ -209,8 +209,8 @@ struct ListMembersTests {
             let muted = try world.perform(ListMembers(channel: "general", states: [.member, .muted]), as: "root", role: .admin)
             #expect([view.channel.counters.memberCount, listed.items.count, found.items.count, muted.items.count] == [0, 0, 0, 0])
         }
-        let destroyed = world.events().last { $0.kind == .channelDeleted }
-        #expect(destroyed?.rows.channel?.counters.memberCount == 0)
+        let deletion = world.events().last { $0.kind == .channelDeleted }
+        #expect(deletion?.rows.channel?.counters.memberCount == 0)
         // A ban isn't a membership, and outlives the channel.
         let banned = try world.perform(ListMembers(channel: "general", states: [.member, .banned]), as: "root", role: .admin)
         #expect(banned.items.map(\.member.userId) == ["fay"])

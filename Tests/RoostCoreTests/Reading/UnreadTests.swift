@@ -24,7 +24,7 @@ struct UnreadTests {
         mutating func learn(_ notices: [Notice]) {
             for notice in notices {
                 switch notice {
-                case .destroyed(let channel): readSeqs = readSeqs.filter { $0.key.channel != channel }
+                case .channelDeleted(let channel): readSeqs = readSeqs.filter { $0.key.channel != channel }
                 case .left(let user, let channel, _, _): readSeqs[Reader(user: user, channel: channel)] = nil
                 case .event(let event, .channel(let channel, _)) where event.kind == .messageNew:
                     sent[channel, default: []] += (event.rows.messages ?? []).filter { !$0.isSilent && $0.kind != .system }

@@ -118,15 +118,15 @@ struct MissedEventsTests {
     }
 
     @Test("I9 nobody gets anything after a channel's end")
-    func destroyed() throws {
+    func deleted() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
         try world.perform(DeleteChannel(channel: "general"), as: "ann")
-        #expect(try missed(.channel("general"), after: 1, in: world).notices.last == .destroyed("general"))
+        #expect(try missed(.channel("general"), after: 1, in: world).notices.last == .channelDeleted("general"))
     }
 
     @Test("I9 a deletion is reported with the last page, not before the contents of the pages after the first")
-    func destroyedBehindPages() throws {
+    func deletedBehindPages() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob"])
         for number in 1...5 { try world.send("\(number)", to: "general", as: "ann") }
@@ -136,7 +136,7 @@ struct MissedEventsTests {
         var deletions: [Bool] = []
         repeat {
             let page = try missed(.channel("general"), after: position, in: world, limit: 2)
-            ends.append(page.notices.contains(.destroyed("general")))
+            ends.append(page.notices.contains(.channelDeleted("general")))
             for case .event(let event, _) in page.notices { deletions.append(event.rows.channel?.deletedAt != nil) }
             position = page.seq
             if !page.hasMore { break }

@@ -238,7 +238,7 @@ struct StreamTests {
     }
 
     @Test("A deleted channel leaves the list (AM-34)")
-    func destroyed() async throws {
+    func deleted() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
         let deleted = channel(counters(4, messages: 2), deletedAt: Timestamp(milliseconds: 4))

@@ -73,7 +73,7 @@ struct JoiningWatcherTests {
         "ST-06 I18 the watch ends with the channel, or with a leaving, before the membership is attached, and nothing of it is left"
     )
     mutating func ends() {
-        for end in [Notice.destroyed("general"), .left("bob", "general", at: 5)] {
+        for end in [Notice.channelDeleted("general"), .left("bob", "general", at: 5)] {
             _ = deliver([.watching(bob, "bob", "general", at: 1), .left("bob", "general", at: 4, isBack: true)])
             let ended = deliver([end, end])
             #expect(ended == [.stoppedWatching("bob", ["general"], isShown: true)], "\(end)")

@@ -62,7 +62,7 @@ struct StreamInterestTests {
             case 3:
                 let notice = Notice.left(user, channel, at: Seq(number), isBack: random.once(in: 2))
                 subscriptions.deliver(.change(notice)) { _ in }
-            case 4: subscriptions.deliver(.change(.destroyed(channel))) { _ in }
+            case 4: subscriptions.deliver(.change(.channelDeleted(channel))) { _ in }
             case 5: if let connection { subscriptions.deliver(.watches(Self.id(connection), user, channel, at: 1)) { _ in } }
             case 6: if let connection { subscriptions.deliver(.attachWatcher(Self.id(connection), channel)) { _ in } }
             case 7: subscriptions.deliver(.send(.channel(channel, readers), frames)) { _ in }

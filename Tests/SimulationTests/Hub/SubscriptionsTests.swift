@@ -296,7 +296,7 @@ struct SubscriptionsTests {
         for number in 0..<10_000 {
             let channel = ChannelID("c\(number)")
             _ = subscriptions.deliver([.joined("ann", channel, at: 1, as: .owner), .floor("ann", channel, 1)])
-            _ = subscriptions.deliver([number.isMultiple(of: 2) ? .destroyed(channel) : .left("ann", channel, at: 2)])
+            _ = subscriptions.deliver([number.isMultiple(of: 2) ? .channelDeleted(channel) : .left("ann", channel, at: 2)])
         }
         let subscriber = try #require(subscriptions.value.subscribers[Self.id("a")])
         #expect(subscriber.floors.count <= 8193 && subscriber.roleCount == 0)

@@ -110,8 +110,8 @@ struct AttachingTests {
             hand(.streamsRead(relay.connects.keys.first ?? 0, streams))
         }
 
-        func item(_ after: Seq, _ seq: Seq, left: [StreamItem.Leaving] = [], isDestroyed: Bool = false) -> StreamItem {
-            StreamItem(stream: stream, after: after, seq: seq, left: left, isDestroyed: isDestroyed, json: [])
+        func item(_ after: Seq, _ seq: Seq, left: [StreamItem.Leaving] = [], isDeletion: Bool = false) -> StreamItem {
+            StreamItem(stream: stream, after: after, seq: seq, left: left, isDeletion: isDeletion, json: [])
         }
 
         private static func answer(to number: Int64) -> Committed.Answer {
@@ -130,7 +130,7 @@ struct AttachingTests {
             case .watches(_, let user, _, _, _): "\(user) watches"
             case .past(let item, let receiver): "\(receiver.user) gets \(item.seq)"
             case .change(.stoppedWatching(_, let user, _)): "\(user) stopped"
-            case .change(.destroyed): "destroyed"
+            case .change(.channelDeleted): "deleted"
             default: nil
             }
         }
@@ -366,9 +366,9 @@ struct AttachingTests {
         let again = node.commit([], [watch], by: "ann", 2, callerSeq: 5)
         #expect(reports(again) == ["ann watches"])
         // Another node deletes the channel.
-        let ended = node.fetch(node.item(10, 14, isDestroyed: true)).steps
+        let ended = node.fetch(node.item(10, 14, isDeletion: true)).steps
         let perWatch = ["ann gets 14", "ann stopped"]
-        #expect(reports(ended) == perWatch + perWatch + ["destroyed"])
+        #expect(reports(ended) == perWatch + perWatch + ["deleted"])
         #expect(node.parked == [])
         #expect(node.fetchForNewcomer(node.item(watchedSeq, 14)).steps.isEmpty)
     }
@@ -384,8 +384,8 @@ struct AttachingTests {
         _ = node.commit([], [watch], by: "ann", 2, callerSeq: 6)
         // The read reports ann's joining, and that ben has left since.
         let left = [StreamItem.Leaving(user: "ann", seq: 12), StreamItem.Leaving(user: "ben", seq: 13)]
-        let ended = node.fetch(node.item(10, 14, left: left, isDestroyed: true)).steps
-        #expect(reports(ended) == ["ann watches", "ann gets 14", "ann stopped", "destroyed"])
+        let ended = node.fetch(node.item(10, 14, left: left, isDeletion: true)).steps
+        #expect(reports(ended) == ["ann watches", "ann gets 14", "ann stopped", "deleted"])
     }
 
     @Test("ST-06 I6 a non-member's watch continues if events that are read for it, or for the node, report that they have joined")

@@ -77,8 +77,8 @@ extension Relay {
             cancel(in: channel) { if case .watcher(connection, _) = $0 { true } else { false } }
             emit(.change(notice))
         case .event, .signal, .typing, .stoppedTyping, .read, .mayRead, .reading, .stoppedReading, .markedUnread,
-            .presenceShared, .profileChanged, .profileShown, .rulesChanged, .readers, .joined, .role, .floor, .left, .destroyed,
-            .connected, .accessChanged:
+            .presenceShared, .profileChanged, .profileShown, .rulesChanged, .readers, .joined, .role, .floor, .left,
+            .channelDeleted, .connected, .accessChanged:
             break
         }
     }
@@ -197,10 +197,10 @@ extension Relay {
     }
 
     /// Ends a channel with its last event.
-    mutating func destroy(_ channel: ChannelID, with item: StreamItem) {
+    mutating func delete(_ channel: ChannelID, with item: StreamItem) {
         notifyUnattached(item, in: channel)
         cancel(in: channel) { _ in true }
-        emit(.change(.destroyed(channel)))
+        emit(.change(.channelDeleted(channel)))
     }
 
     /// Sends receivers that aren't attached yet the event that ends their channel, and ends their watches. Those that were catching up may

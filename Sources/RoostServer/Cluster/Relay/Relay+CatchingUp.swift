@@ -73,7 +73,7 @@ extension Relay {
         emit(.past(item, catchUp.attachment.receiver))
         catchUp.position = item.seq
         if case .member(let user) = catchUp.attachment.receiver { advanceQueuedAttachments(user, item) }
-        return !item.isDestroyed
+        return !item.isDeletion
     }
 
     /// Moves the member's queued attachments past an item that their connections have also got.

@@ -240,7 +240,7 @@ struct Relay {
                 attach(Attachment(receiver: .member(user), channel: joined.channel, seq: joined.seq, role: joined.role))
             }
         }
-        if item.isDestroyed, case .channel(let channel) = stream { destroy(channel, with: item) }
+        if item.isDeletion, case .channel(let channel) = stream { delete(channel, with: item) }
         releaseParked(stream)
         giveAnswers(waitingFor: stream)
     }

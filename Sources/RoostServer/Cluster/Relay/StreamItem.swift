@@ -20,7 +20,7 @@ struct StreamItem: Hashable, Sendable {
     /// Users who no longer get the channel's events, including this one. Only in a channel's stream.
     var left: [Leaving] = []
     /// Whether this is the channel's last event.
-    var isDestroyed = false
+    var isDeletion = false
     /// The smallest seq of the event's messages, if they may be hidden from some receivers. Only in a channel's stream.
     var oldestMessage: Seq?
     /// The members of the event in JSON, without the braces.
@@ -53,7 +53,7 @@ struct StreamItem: Hashable, Sendable {
 
 extension StreamItem {
     /// Returns whether a watch that a user began as a non-member continues, since the item reports that they are a member from then on.
-    func keepsWatch(of user: UserID) -> Bool { !isDestroyed && left.contains { $0.user == user && $0.isBack } }
+    func keepsWatch(of user: UserID) -> Bool { !isDeletion && left.contains { $0.user == user && $0.isBack } }
 
     /// Splits an operation's notices by stream: events with their changes of audiences, and connections' requests.
     static func items(of notices: [Notice]) -> (items: [StreamItem], attachments: [Notice]) {
@@ -75,8 +75,8 @@ extension StreamItem {
             case .presenceShared(let user, let isShared): sharesPresence[user] = isShared
             case .left(let user, let channel, let seq, let isBack):
                 left[channel, default: []].append(Leaving(user: user, seq: seq, isBack: isBack))
-            case .destroyed(let channel):
-                if let index = items.lastIndex(where: { $0.stream == .channel(channel) }) { items[index].isDestroyed = true }
+            case .channelDeleted(let channel):
+                if let index = items.lastIndex(where: { $0.stream == .channel(channel) }) { items[index].isDeletion = true }
             case .connected, .watching, .stoppedWatching: attachments.append(notice)
             // These go to the hub directly, bypassing the relay: they concern sockets, whatever their streams.
             case .accessChanged, .signal, .typing, .stoppedTyping, .read, .mayRead, .reading, .stoppedReading, .markedUnread,
