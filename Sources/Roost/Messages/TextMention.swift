@@ -119,7 +119,7 @@ extension TextMention {
 
     /// Reads the place in an entry of the metadata, whatever its other members. Nil if it has none.
     init?(placeIn members: [String: JSONValue]) {
-        guard let index = members["index"]?.wholeNumber, let length = members["length"]?.wholeNumber else { return nil }
+        guard let index = members["index"]?.intValue, let length = members["length"]?.intValue else { return nil }
         self.init(index: index, length: length)
     }
 
@@ -131,17 +131,6 @@ extension TextMention {
         entry["length"] = .integer(Int64(length))
         if let userId { entry["userId"] = .string(userId.rawValue) }
         return .object(entry)
-    }
-}
-
-extension JSONValue {
-    /// A whole number, even if another platform wrote it with a zero fraction.
-    fileprivate var wholeNumber: Int? {
-        switch self {
-        case .integer(let value): Int(exactly: value)
-        case .number(let value): Int(exactly: value)
-        default: nil
-        }
     }
 }
 

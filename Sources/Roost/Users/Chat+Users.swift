@@ -25,7 +25,7 @@ extension Chat {
     /// Returns which of the given users are online, and when the others last were: for users whom no open channel shows, such as a list of contacts
     /// (SB-64).
     ///
-    /// Call it again after `pollSeconds`, not sooner. It isn't needed for the members of a watched channel (``LiveChannel/presence()``).
+    /// Call it again after ``UserPresences/pollInterval``, not sooner. It isn't needed for the members of a watched channel (``LiveChannel/presence()``).
     /// - Parameter ids: At most `Limits.usersPerCall`.
     /// - Throws: `RoostError` with `rate_limited` for more than 10 calls in a second, `overloaded` if the server is too busy, and the errors of
     ///   ``call(_:isolation:)``.

@@ -70,6 +70,11 @@ public struct Device: Codable, Hashable, Sendable {
     }
 }
 
+extension Device: Identifiable {
+    /// ``deviceId``, which is unique among the user's devices.
+    public var id: DeviceID { deviceId }
+}
+
 extension Device: WireWritable {
     // derived: write(to:)
     public func write(to json: inout JSONBytes) {

@@ -34,6 +34,21 @@ public struct Invitation: Codable, Hashable, Sendable {
     }
 }
 
+extension Invitation: Identifiable {
+    /// What an invitation keeps when it is renewed: there is one for each channel, user and inviter.
+    public struct ID: Hashable, Sendable {
+        /// The channel that the user is invited to.
+        public var channelId: ChannelID
+        /// The invited user.
+        public var userId: UserID
+        /// The user who sent the invitation.
+        public var inviter: UserID
+    }
+
+    /// Stays the same when the invitation is sent again.
+    public var id: ID { ID(channelId: channelId, userId: userId, inviter: inviter) }
+}
+
 extension Invitation: WireWritable {
     // derived: write(to:)
     public func write(to json: inout JSONBytes) {

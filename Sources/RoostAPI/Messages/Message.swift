@@ -70,6 +70,11 @@ public struct Message: MessageCarrying, Hashable, Sendable {
     }
 }
 
+extension Message: Identifiable {
+    /// ``messageId``. A row of a list has another id, because it is shown before the message is stored.
+    public var id: MessageID { messageId }
+}
+
 extension Message {
     /// The status of translating its text into `targetLanguages` (SB-38); nil if it has none.
     ///

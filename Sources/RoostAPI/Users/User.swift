@@ -41,6 +41,11 @@ public struct User: UserProfileCarrying, Hashable, Sendable {
     }
 }
 
+extension User: Identifiable {
+    /// ``userId``.
+    public var id: UserID { userId }
+}
+
 extension User: WireWritable {
     // derived: write(to:)
     public func write(to json: inout JSONBytes) {

@@ -39,6 +39,9 @@ public struct UserPresences: Codable, Hashable, Sendable {
         self.users = users
         self.pollSeconds = pollSeconds
     }
+
+    /// ``pollSeconds`` as a duration: how long to wait before asking again. Never negative.
+    public var pollInterval: Duration { .seconds(max(0, pollSeconds)) }
 }
 
 extension UserPresences: WireWritable {

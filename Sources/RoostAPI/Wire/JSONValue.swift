@@ -76,6 +76,39 @@ public enum JSONValue: Hashable, Sendable, Codable {
     }
 }
 
+/// Reading values without a `switch`: `message.metadata?["floor"]?.intValue`.
+extension JSONValue {
+    /// The text; nil for other values.
+    public var stringValue: String? { if case .string(let value) = self { value } else { nil } }
+
+    /// `true` or `false`; nil for other values.
+    public var boolValue: Bool? { if case .boolean(let value) = self { value } else { nil } }
+
+    /// The whole number, even if another platform wrote it with a zero fraction; nil for other values, and for a number out of range.
+    public var intValue: Int? {
+        switch self {
+        case .integer(let value): Int(exactly: value)
+        case .number(let value): Int(exactly: value)
+        default: nil
+        }
+    }
+
+    /// The number, whole or not; nil for other values. Whole numbers beyond 2^53 are rounded.
+    public var doubleValue: Double? {
+        switch self {
+        case .integer(let value): Double(value)
+        case .number(let value): value
+        default: nil
+        }
+    }
+
+    /// The values of an array; nil for other values.
+    public var arrayValue: [JSONValue]? { if case .array(let values) = self { values } else { nil } }
+
+    /// The values of an object by their names; nil for other values.
+    public var objectValue: [String: JSONValue]? { if case .object(let values) = self { values } else { nil } }
+}
+
 extension JSONValue: ExpressibleByStringLiteral, ExpressibleByIntegerLiteral, ExpressibleByBooleanLiteral,
     ExpressibleByDictionaryLiteral, ExpressibleByArrayLiteral, ExpressibleByFloatLiteral
 {

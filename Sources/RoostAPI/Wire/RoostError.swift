@@ -114,6 +114,9 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         self.retryAfterMilliseconds = retryAfterMilliseconds
     }
 
+    /// ``retryAfterMilliseconds`` as a duration: how long to wait before the same request. Nil if the server doesn't say, and never negative.
+    public var retryAfter: Duration? { retryAfterMilliseconds.map { Duration.milliseconds(max(0, $0)) } }
+
     /// An invalid value of a field: `channel must not be empty.`
     public static func invalidArgument(_ field: String, _ reason: String) -> RoostError {
         RoostError(.invalidArgument, "\(field) \(reason).", field: field)

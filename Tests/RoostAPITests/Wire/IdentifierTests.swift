@@ -106,6 +106,23 @@ struct IdentifierTests {
         #expect(plain.messageID()?.rawValue == expected)
     }
 
+    @Test("a message, a user, a device and an invitation are identified by their ids, whatever else changes in them")
+    func identity() {
+        func id<Value: Identifiable>(_ value: Value) -> Value.ID { value.id }
+        let time = Timestamp(milliseconds: 1)
+        let message = Message(
+            messageId: MessageID(rawValue: 7), channelId: "general", seq: 1, changeSeq: 1, sender: "ann", clientId: "c", text: "hi",
+            createdAt: time)
+        #expect(id(message) == MessageID(rawValue: 7))
+        #expect(id(User(userId: "ann", createdAt: time, updatedAt: time)) == "ann")
+        #expect(id(Device(deviceId: "d", createdAt: time, lastUsedAt: time, isCurrent: true)) == "d")
+        let invitations = [("bob", InvitationState.pending, 1), ("bob", .declined, 2), ("cid", .pending, 1)].map {
+            Invitation(
+                channelId: "general", userId: "ann", inviter: UserID($0.0), state: $0.1, invitedAt: time, revision: $0.2)
+        }
+        #expect(id(invitations[0]) == id(invitations[1]) && id(invitations[0]) != id(invitations[2]))
+    }
+
     @Test(
         "a stream is named by its kind and id",
         arguments: [

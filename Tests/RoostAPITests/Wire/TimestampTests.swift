@@ -71,4 +71,11 @@ struct TimestampTests {
         #expect(Timestamp(milliseconds: .max).after(seconds: 1) == .forever)
         #expect(Timestamp.forever.description == "9999-12-31T23:59:59.999Z")
     }
+
+    @Test("D-38 a time to wait that the server gives as a number is a Duration too, and never negative")
+    func durations() {
+        let waits = [1500, 0, -1, nil].map { RoostError(.overloaded, "Later.", retryAfterMilliseconds: $0).retryAfter }
+        #expect(waits == [.milliseconds(1500), .zero, .zero, nil])
+        #expect([60, -1].map { UserPresences(users: [], pollSeconds: $0).pollInterval } == [.seconds(60), .zero])
+    }
 }

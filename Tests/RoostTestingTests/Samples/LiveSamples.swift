@@ -31,7 +31,7 @@ private func contacts(_ chat: Chat) async throws {
     // sample.begin
     let contacts = try await chat.presence(of: ["ann", "bob"])
     for user in contacts.users { print(user.userId, user.isOnline, user.lastActiveAt as Any) }
-    try await Task.sleep(for: .seconds(contacts.pollSeconds))
+    try await Task.sleep(for: contacts.pollInterval)
     // sample.end
 }
 
