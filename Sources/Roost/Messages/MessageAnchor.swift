@@ -70,8 +70,26 @@ enum MessageOpening: Hashable, Sendable {
     func moveWithoutPage(in channel: ChannelID, _ database: Database) throws -> MessageWindow.Move? {
         switch self {
         case .message: nil
-        case .time(let time): try database.messageState(of: channel)?.nearestMove(to: time, in: channel, database) ?? .newest
+        case .time(let time):
+            try database.messageState(of: channel)?.nearestSeq(from: time, in: channel, database).map(MessageWindow.Move.open)
+                ?? .newest
         case .newest, .firstUnread, .seq: .newest
+        }
+    }
+
+    /// The row at the place of a message or of a time, if it is cached; nil for other places.
+    func item(in channel: ChannelID, _ database: Database) throws -> MessageItem.ID? {
+        guard let state = try database.messageState(of: channel) else { return nil }
+        switch self {
+        case .newest, .firstUnread, .seq: return nil
+        case .message(let id):
+            guard let message = try database.message(id, in: channel), message.seq > state.floor else { return nil }
+            return MessageItem.ID(sender: message.sender, clientId: message.clientId)
+        case .time(let time):
+            guard let seq = try state.nearestSeq(from: time, in: channel, database) else { return nil }
+            return try database.first("SELECT sender, client_id FROM messages WHERE channel_id = ? AND seq = ?", [channel, seq]) {
+                MessageItem.ID(sender: try $0.value(), clientId: try $0.value())
+            }
         }
     }
 }
@@ -87,9 +105,9 @@ extension MessageState {
         CachedPart(channel: channel, range: max(part.lowerBound, first)...part.upperBound, database: database)
     }
 
-    /// The move to the first cached message since a time, whether it is the first of all or not; nil if there is none.
-    fileprivate func nearestMove(to time: Timestamp, in channel: ChannelID, _ database: Database) throws -> MessageWindow.Move? {
-        try visibleParts.compactMap { try cached($0, of: channel, database).firstSeq(from: time) }.min().map { .open($0) }
+    /// The first cached message since a time, whether it is the first of all or not; nil if there is none.
+    fileprivate func nearestSeq(from time: Timestamp, in channel: ChannelID, _ database: Database) throws -> Seq? {
+        try visibleParts.compactMap { try cached($0, of: channel, database).firstSeq(from: time) }.min()
     }
 
     /// The move to the first message since a time; nil unless the cache shows that it is the first.

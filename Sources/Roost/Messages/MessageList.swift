@@ -38,6 +38,11 @@ public final class MessageList {
     ///
     /// Nil if nothing was unread, and while this device doesn't have the messages from there on.
     public private(set) var firstUnread: MessageItem.ID?
+    /// The row at the list's anchor, if that is a message or a time: to scroll to it and to highlight it, whether it is shown at the moment or not.
+    ///
+    /// Nil for other anchors, while this device doesn't have the message, if none was sent at or after the time, and if the list was moved before it
+    /// got there.
+    public private(set) var anchorItem: MessageItem.ID?
     /// The phase of the list: before it is loaded, an empty list means nothing.
     public var phase: LivePhase { follower.phase }
 
@@ -219,7 +224,7 @@ public final class MessageList {
 
     private func reload(_ change: StoreChange) async throws {
         // The user has logged out: the list won't reach its starting place.
-        if change.isEnd { (opening, missing, awaitsConnection, mark) = (nil, nil, false, UnreadMark()) }
+        if change.isEnd { (opening, missing, awaitsConnection, mark, anchorItem) = (nil, nil, false, UnreadMark(), nil) }
         if change.isEverything || change.outbox.contains(channelId) { isOutboxChanged = true }
         renamed.formUnion(change.users)
         try await read(.stay)
@@ -239,8 +244,9 @@ public final class MessageList {
         }
         let (channel, user, pending, asked, status) = (channelId, user, pending, opening, driver.statuses.current)
         let (known, knownMark, renamed, awaitsUnread, hasEnded) = (window, mark, renamed, awaitsUnread, follower.hasEnded)
+        let knownItem = anchorItem
         let read = try await files.store.read { database in
-            var (window, mark) = (known, knownMark)
+            var (window, mark, anchorItem) = (known, knownMark, knownItem)
             try window.refreshUsers(renamed, in: database)
             try mark.read(in: channel, as: user, isOnline: status == .online, database)
             let isUnreadFound = awaitsUnread && knownMark.readSeq == nil && mark.readSeq != nil
@@ -248,6 +254,7 @@ public final class MessageList {
             var opening: MessageOpening?
             var step = try asked?.step(in: channel, mark, isOnline: status == .online, database) ?? .read(move)
             if case .read(let move) = step {
+                anchorItem = try asked?.item(in: channel, database) ?? anchorItem
                 try window.read(move, of: channel, in: database)
                 if window.isLost {
                     let place = MessageOpening.seq(window.place)
@@ -266,8 +273,8 @@ public final class MessageList {
             let arrived = try database.ownMessages(among: pending.map(\.clientId), in: channel)
             let unsent = pending.filter { !arrived.contains($0.clientId) }
             return Reading(
-                window: window, mark: mark, opening: opening, missing: step.load, awaitsConnection: step == .wait,
-                pending: try unsent.withCurrentUsers(from: user, in: database))
+                window: window, mark: mark, anchorItem: anchorItem, opening: opening, missing: step.load,
+                awaitsConnection: step == .wait, pending: try unsent.withCurrentUsers(from: user, in: database))
         }
         show(read, after: asked)
         if awaitsConnection { await follower.lookForConnection() }
@@ -300,6 +307,7 @@ public final class MessageList {
     private struct Reading: Sendable {
         var window: MessageWindow
         var mark: UnreadMark
+        var anchorItem: MessageItem.ID?
         var opening: MessageOpening?
         var missing: MessageLoad?
         var awaitsConnection: Bool
@@ -319,6 +327,7 @@ public final class MessageList {
         if hasNewer != window.hasNewer { hasNewer = window.hasNewer }
         if newerCount != window.newerCount { newerCount = window.newerCount }
         if firstUnread != mark.first { firstUnread = mark.first }
+        if anchorItem != read.anchorItem { anchorItem = read.anchorItem }
         let dropped = driver.droppedMentions.all
         let stored = window.shownRows.map { row in
             withChanges(row.item.dropping(row.item.message.map { dropped[$0] } ?? []))
@@ -419,10 +428,12 @@ public final class MessageList {
     private func goOn(without place: MessageOpening) async {
         let channel = channelId
         await follower.work {
-            let move = try await self.driver.files().store.read { try place.moveWithoutPage(in: channel, $0) }
+            let (move, item) = try await self.driver.files().store.read { database in
+                (try place.moveWithoutPage(in: channel, database), try place.item(in: channel, database))
+            }
             guard self.opening == place else { return }
             guard let move else { throw RoostError(.notFound, "This version can't read the message.", field: "message") }
-            (self.opening, self.awaitsUnread) = (nil, false)
+            (self.opening, self.awaitsUnread, self.anchorItem) = (nil, false, item)
             try await self.read(move)
         }
     }

@@ -82,7 +82,7 @@ public struct ClientID: Identifier {
 }
 
 /// The id of a message: 63 bits that increase with time (milliseconds, node, counter); a decimal string in JSON.
-public struct MessageID: RawRepresentable, Codable, Hashable, Comparable, Sendable, SchemaDescribed, CustomStringConvertible {
+public struct MessageID: RawRepresentable, Codable, Hashable, Comparable, Sendable, SchemaDescribed, LosslessStringConvertible {
     public let rawValue: Int64
     // derived: init
     /// Creates a value with these fields.
@@ -91,15 +91,16 @@ public struct MessageID: RawRepresentable, Codable, Hashable, Comparable, Sendab
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         let text = try container.decode(String.self)
-        guard let id = Self(written: text) else {
+        guard let id = Self(text) else {
             throw DecodingError.dataCorruptedError(
                 in: container, debugDescription: "must be a message id: decimal digits in a string")
         }
         self = id
     }
 
-    /// Reads an id as the server writes it: digits without a sign or leading zeros, so that a message has only one id. Nil for anything else.
-    package init?(written text: String) {
+    /// Reads an id from its text, as `description` and JSON have it, for instance in a link. Nil for anything but digits without a sign or leading
+    /// zeros, so that a message has only one text.
+    public init?(_ text: String) {
         guard let first = text.utf8.first, ("0"..."9").contains(UnicodeScalar(first)),
             first != UInt8(ascii: "0") || text.utf8.count == 1,
             let value = Int64(text)

@@ -249,7 +249,7 @@ package struct PlainJSON {
 
     /// A message's id.
     package mutating func messageID() -> MessageID? {
-        string().flatMap(MessageID.init(written:))
+        string().flatMap { MessageID($0) }
     }
 
     /// Values of one kind.

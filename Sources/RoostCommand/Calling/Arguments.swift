@@ -54,7 +54,7 @@ enum NumberArgument {
 
     /// Reads a message's id.
     static func messageID(_ text: String) throws -> MessageID {
-        guard let id = MessageID(written: text) else {
+        guard let id = MessageID(text) else {
             throw ValidationError("a message's id is a number, as roost messages list shows it")
         }
         return id

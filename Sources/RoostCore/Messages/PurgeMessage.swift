@@ -120,7 +120,7 @@ extension Transaction {
             let (seq, id, changeSeq) = (row.int64(), MessageID(rawValue: row.int64()), row.int64())
             let (createdAt, purgedAt, counts) = (row.timestamp(), row.timestamp(), row.bool())
             // Its kind isn't kept. The server's own messages once used the id generated directly before their own as their client id.
-            let isOfServer = !counts && MessageID(written: clientId.rawValue).map { IDGenerator.made(id, rightAfter: $0) } == true
+            let isOfServer = !counts && MessageID(clientId.rawValue).map { IDGenerator.made(id, rightAfter: $0) } == true
             return Message(
                 messageId: id, channelId: channel, seq: seq, changeSeq: changeSeq, sender: sender, clientId: clientId, text: "",
                 kind: isOfServer ? .system : .text, createdAt: createdAt, deletedAt: purgedAt)

@@ -104,6 +104,10 @@ struct IdentifierTests {
         #expect(decoded?.first?.rawValue == expected)
         var plain = PlainJSON(Array(json.utf8))
         #expect(plain.messageID()?.rawValue == expected)
+        // Read from its text alone, as in a link.
+        guard json.hasPrefix("\"") else { return }
+        let id = MessageID(String(json.dropFirst().dropLast()))
+        #expect(id?.rawValue == expected && id.flatMap { MessageID("\($0)") } == id)
     }
 
     @Test("a message, a user, a device and an invitation are identified by their ids, whatever else changes in them")

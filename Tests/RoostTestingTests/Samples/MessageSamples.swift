@@ -111,6 +111,17 @@ func highlighted(_ message: Message) -> AttributedString {
     // sample.end
 }
 
+@MainActor private func follow(_ text: String, in channel: LiveChannel) async throws {
+    // sample.begin
+    // The text of the id is in the link: "\(message.messageId)". `anchorItem` is the row to scroll to and to highlight.
+    if let id = MessageID(text) {
+        let linked = channel.messages(around: .message(id))
+        try await linked.loaded()
+        print(linked.items.first { $0.id == linked.anchorItem }?.text ?? "")
+    }
+    // sample.end
+}
+
 @MainActor private func history(_ chat: Chat, _ channel: LiveChannel) async throws {
     // sample.begin
     let announcements = channel.history(limit: 100, kinds: [.admin])

@@ -153,13 +153,16 @@ struct LogOutListTests {
         try await chat.connect()
         let messages = chat.channel("general").messages(around: .firstUnread)
         let refused = chat.channel("general").messages(around: .message(MessageID(rawValue: 99)))
+        let dated = chat.channel("general").messages(around: .time(Timestamp(milliseconds: 0)))
         try await messages.loaded()
+        try await dated.loaded()
         await chat.disconnect()
         try await chat.channel("general").send("unsent")
         try await until { chat.outbox.entries.count == 1 && messages.items.last?.text == "unsent" }
-        #expect(messages.firstUnread != nil)
+        #expect(messages.firstUnread != nil && dated.anchorItem != nil)
         try await chat.logOut(discardingUnsent: true)
         try await until { chat.outbox.entries.isEmpty && messages.items.isEmpty && messages.firstUnread == nil }
         try await until { messages.phase == .loaded && refused.phase == .loaded }
+        try await until { dated.items.isEmpty && dated.anchorItem == nil }
     }
 }
