@@ -21,6 +21,13 @@ public final class LiveReceipts {
     /// - Throws: `RoostError` with `not_connected` if no connection can be made; otherwise that of ``phase``; `CancellationError`.
     public func loaded() async throws { try await follower.loaded() }
 
+    /// A member with a position, as this device knows them: only the id until their name arrives, and for any other user.
+    ///
+    ///     let names = receipts.readers(of: item).map { receipts.user($0).name }
+    public func user(_ id: UserID) -> UserSummary { users[id] ?? UserSummary(userId: id) }
+
+    /// The members with a position whose summaries have been read.
+    private var users: [UserID: UserSummary] = [:]
     /// Updates received since the last request.
     @ObservationIgnored private var receivedMeanwhile: [UserID: ReadPosition] = [:]
     @ObservationIgnored private let channel: ChannelID
@@ -46,6 +53,7 @@ public final class LiveReceipts {
                 } else if !change.isEverything, !change.members.isEmpty {
                     await self?.askAboutMembers()
                 }
+                self?.refreshUsers(after: change)
             })
         following = chat.driver.signals.follow(channel, .readUpdated) { [weak self] in self?.take($0) }
     }
@@ -65,12 +73,13 @@ public final class LiveReceipts {
         if case .refused(let error) = phase { error.code == .featureDisabled } else { false }
     }
 
-    /// The positions from now on, starting with the current ones.
+    /// The positions from now on, starting with the current ones. If only a name changes (``user(_:)``), they are repeated.
     public var updates: AsyncStream<[UserID: ReadPosition]> {
         observers.values(of: self, startingWith: follower.hasAnswer ? positions : nil)
     }
 
-    /// Calls back with the positions, and again on every change, until the token is invalidated or released (AM-29).
+    /// Calls back with the positions, and again on every change, including one of a name (``user(_:)``), until the token is invalidated or released
+    /// (AM-29).
     public func observe(_ callback: @escaping @MainActor ([UserID: ReadPosition]) -> Void) -> ObservationToken {
         observers.add(startingWith: follower.hasAnswer ? positions : nil, callback)
     }
@@ -117,6 +126,33 @@ public final class LiveReceipts {
         if isNew { positions = changed }
         if isAnswer { follower.answered() }
         if isNew, follower.hasAnswer { observers.notify(changed) }
+        if users.contains(where: { changed[$0.key] == nil }) { users = users.filter { changed[$0.key] != nil } }
+        readUsers(Set(changed.keys.filter { users[$0] == nil }))
+    }
+
+    private func refreshUsers(after change: StoreChange) {
+        readUsers(change.isEverything ? Set(positions.keys) : change.users.intersection(positions.keys))
+    }
+
+    /// Reads the summaries of some members from the store: in a separate task, because positions are shown without waiting for names.
+    private func readUsers(_ ids: Set<UserID>) {
+        guard !ids.isEmpty else { return }
+        Task { [weak self] in await self?.showUsers(ids) }
+    }
+
+    private func showUsers(_ ids: Set<UserID>) async {
+        await follower.work(isQuestion: false) { [weak self] in try await self?.reloadUsers(ids) }
+    }
+
+    private func reloadUsers(_ ids: Set<UserID>) async throws {
+        guard !follower.hasEnded else { return }
+        let stored = try await chat.driver.files().store.read { database in try ids.map { try database.summary(of: $0) } }
+        // Some may no longer have a position.
+        let shown = stored.filter { positions[$0.userId] != nil }
+        follower.shows(shown)
+        let areNew = shown.contains { $0 != user($0.userId) }
+        for user in shown where users[user.userId] != user { users[user.userId] = user }
+        if areNew, follower.hasAnswer { observers.notify(positions) }
     }
 
     private func askSoon() {

@@ -62,11 +62,12 @@ private func sayAway(_ chat: Chat) async throws {
     // sample.end
 }
 
-@MainActor private func showReceipts(_ channel: LiveChannel, _ message: Message) async throws {
+@MainActor private func showReceipts(_ channel: LiveChannel, _ item: MessageItem) async throws {
     // sample.begin
     let receipts = channel.receipts()
     try await receipts.loaded()
-    print(receipts.readers(of: message), receipts.positions.count)
+    // A row of a message list, or a message.
+    print("seen by", receipts.readers(of: item).map { receipts.user($0).name })
     // sample.end
 }
 

@@ -187,6 +187,36 @@ struct ShownUserTests {
         await chat.disconnect()
     }
 
+    @Test(
+        "SB-02 SB-61 the readers of a row's message have their names: from the answer, from a request after a signal, and changed ones"
+    )
+    func readers() async throws {
+        let (bob, cat) = (named("bob", "Bob"), named("cat", "Cat"))
+        let server = ScriptedServer { call in
+            switch call.operation {
+            case "reading.listReaders": return .result(Page(items: [ReadPosition(userId: "bob", readSeq: 3)], users: [bob]))
+            case "user.listChanged": return .result(ChangedUsers(users: [cat], hasMore: false))
+            default: return .error(.notFound("operation"))
+            }
+        }
+        let chat = try await server.connectedInGeneral()
+        let receipts = chat.channel("general").receipts()
+        var heard: [String] = []
+        let token = receipts.observe { _ in heard.append(receipts.user("bob").name) }
+        try await receipts.loaded()
+        try await until { receipts.user("bob") == bob }
+        let item = MessageItem(message(3, "two", by: "ann"), sender: UserSummary(userId: "ann"))
+        #expect(receipts.readers(of: item) == ["bob"] && receipts.recipients(of: item) == ["bob"])
+        // One whom this device doesn't know yet.
+        let update = ReadUpdate(readers: [ReadPosition(userId: "cat", readSeq: 3)], isWhole: true)
+        try await server.send(Signal(kind: .readUpdated, channel: "general", read: update))
+        try await until { Set(receipts.readers(of: item).map { receipts.user($0).name }) == ["Bob", "Cat"] }
+        try await chat.driver.files().store.write([.users([named("bob", "Robert", version: 2)])])
+        try await until { heard.last == "Robert" }
+        token.invalidate()
+        await chat.disconnect()
+    }
+
     @Test("Users returned by a page, a resume and the app's own requests are stored")
     func stored() async throws {
         var client = try await Harness()
