@@ -32,6 +32,13 @@ public final class LiveOutbox {
         public let operation: String
         /// The channel that it concerns; nil if none.
         public let channel: ChannelID?
+        /// The client id of the message that it sends, or that it changes and that was itself on its way; nil for other operations.
+        public let clientId: ClientID?
+        /// The stored messages that it changes, up to 100 for `message.deleteMany` and `message.deleteForMe`; empty for other operations.
+        public let messages: [MessageID]
+        /// What it would write: the content of a message, the parts that an edit replaces (an empty text if it keeps the text), a draft's text and
+        /// metadata. Nil for other operations.
+        public let content: MessageContent?
         /// When the user asked for it, by this device's clock.
         public let createdAt: Timestamp
         /// The operation's state.
@@ -40,6 +47,7 @@ public final class LiveOutbox {
         init(_ item: OutboxItem, server: String?) {
             (id, channel, createdAt) = (item.id, item.channel, item.createdAt)
             operation = type(of: item.operation.operation).name
+            (clientId, messages, content) = (item.operation.clientId, item.operation.storedMessages, item.operation.content)
             if item.isForAnother(than: server) {
                 state = .forAnotherServer
             } else if let error = item.failure {
@@ -130,5 +138,32 @@ public final class LiveOutbox {
         (self.entries, self.count, isForAnotherServer) = (entries, count, isForAnother)
         follower.answered()
         observers.notify(entries)
+    }
+}
+
+extension OutboxOperation {
+    /// The client id of the message that it sends, or of the pending one that it changes.
+    fileprivate var clientId: ClientID? {
+        if let sent { return sent.clientId }
+        guard case .sent(let clientId)? = changed.first else { return nil }
+        return clientId
+    }
+
+    /// The stored messages that it changes.
+    fileprivate var storedMessages: [MessageID] {
+        changed.compactMap { if case .stored(let message) = $0 { message } else { nil } }
+    }
+
+    /// The content of a message or a draft, or what an edit replaces of it.
+    fileprivate var content: MessageContent? {
+        switch self {
+        case .send(let operation): return operation.content
+        case .edit(let operation, _):
+            var content = MessageContent(text: "")
+            content.apply(operation)
+            return content
+        case .draft(let operation): return MessageContent(text: operation.text, metadata: operation.metadata)
+        default: return nil
+        }
     }
 }

@@ -175,7 +175,9 @@ func mark(of item: MessageItem) -> String {
     await messages.discard(item)
     // Whatever else was refused in any channel: marks, hiding, preferences.
     for entry in chat.outbox.entries {
-        if case .failed = entry.state { await chat.outbox.discard(entry) }
+        guard case .failed(let error) = entry.state else { continue }
+        print("refused: \(entry.operation) \(entry.content?.text ?? ""): \(error.message)")
+        await chat.outbox.discard(entry)
     }
     // sample.end
 }
