@@ -31,6 +31,18 @@ public struct ChannelItem: Identifiable, Hashable, Sendable {
     /// The channel's id.
     public var id: ChannelID { row.view.channel.channelId }
 
+    /// A row for previews and tests of an app's views: lists make their rows themselves.
+    ///
+    /// - Parameters:
+    ///   - view: What it shows. Nothing in it is checked or completed.
+    ///   - lastSender: The sender of the newest message; if nil, only their id is known.
+    ///   - inviter: The sender of the invitation; likewise.
+    public init(_ view: ChannelView, lastSender: UserSummary? = nil, inviter: UserSummary? = nil) {
+        row = ChannelRow(
+            view, sender: view.lastMessage.map { lastSender ?? UserSummary(userId: $0.sender) },
+            inviter: view.invitation.map { inviter ?? UserSummary(userId: $0.inviter) })
+    }
+
     init(_ row: ChannelRow) { self.row = row }
 
     /// - Parameter users: The users whose summaries are known.

@@ -16,15 +16,15 @@ public enum ChatEvent: Hashable, Sendable {
         /// What happened; nil for a kind that is newer than this version.
         public let kind: EventKind?
         /// The channel in which it happened; nil if it concerns only the user, such as a change of preferences.
-        public let channel: ChannelID?
+        public internal(set) var channel: ChannelID?
         /// Who did it; nil if the server doesn't say.
-        public let actor: UserID?
+        public internal(set) var actor: UserID?
         /// Whether the user did it, on any device.
         public let isOwn: Bool
         /// Whether the user did it on another device, or a backend did it for them. Nil if that isn't known: the server doesn't report where a change
         /// came from, and this device was itself waiting for an answer, or the server may have marked a channel as read because the user is reading
         /// it here (``LiveChannel/startReading()``). It is always known for messages sent with ``LiveChannel/send(_:)-(MessageDraft)``.
-        public let isFromOtherDevice: Bool?
+        public internal(set) var isFromOtherDevice: Bool?
         /// Whether this device was watching the channel when the server sent the event, as it does while the channel is open on a screen
         /// (``LiveChannel/watch(limit:watchersLimit:)``, ``LivePresence``). If false, an app shows a notification (ST-07).
         ///
@@ -35,13 +35,30 @@ public enum ChatEvent: Hashable, Sendable {
         /// deleted for themselves has no content.
         public internal(set) var message: Message?
         /// The place of the permanently deleted message; nil for other kinds.
-        public let purged: PurgedMessage?
+        public internal(set) var purged: PurgedMessage?
         /// The invitations that were sent, accepted, declined or withdrawn, each with inviter and invited user (SB-17); for `memberJoined` and
         /// `channelCreated` the invitations that led to it.
         ///
         /// Empty for other kinds, for members of a channel whose type doesn't show them invitations, and for members of a channel that everyone may
         /// read. Inviter and invited user receive them in any case.
-        public let invitations: [Invitation]
+        public internal(set) var invitations: [Invitation] = []
+
+        // derived: init
+        /// Makes an event for tests of an app's own code; ``Chat/events`` has those that happen.
+        public init(
+            kind: EventKind?, channel: ChannelID? = nil, actor: UserID? = nil, isOwn: Bool, isFromOtherDevice: Bool? = nil,
+            isWatched: Bool, message: Message? = nil, purged: PurgedMessage? = nil, invitations: [Invitation] = []
+        ) {
+            self.kind = kind
+            self.channel = channel
+            self.actor = actor
+            self.isOwn = isOwn
+            self.isFromOtherDevice = isFromOtherDevice
+            self.isWatched = isWatched
+            self.message = message
+            self.purged = purged
+            self.invitations = invitations
+        }
     }
 }
 

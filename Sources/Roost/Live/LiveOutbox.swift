@@ -31,18 +31,34 @@ public final class LiveOutbox {
         /// The operation's name in the protocol, such as `message.send` or `channel.hide`.
         public let operation: String
         /// The channel that it concerns; nil if none.
-        public let channel: ChannelID?
+        public internal(set) var channel: ChannelID?
         /// The client id of the message that it sends, or that it changes and that was itself on its way; nil for other operations.
-        public let clientId: ClientID?
+        public internal(set) var clientId: ClientID?
         /// The stored messages that it changes, up to 100 for `message.deleteMany` and `message.deleteForMe`; empty for other operations.
-        public let messages: [MessageID]
+        public internal(set) var messages: [MessageID] = []
         /// What it would write: the content of a message, the parts that an edit replaces (an empty text if it keeps the text), a draft's text and
         /// metadata. Nil for other operations.
-        public let content: MessageContent?
+        public internal(set) var content: MessageContent?
         /// When the user asked for it, by this device's clock.
         public let createdAt: Timestamp
         /// The operation's state.
         public let state: State
+
+        // derived: init
+        /// Makes an entry for previews and tests of an app's views: the outbox makes its entries itself.
+        public init(
+            id: Int64, operation: String, channel: ChannelID? = nil, clientId: ClientID? = nil, messages: [MessageID] = [],
+            content: MessageContent? = nil, createdAt: Timestamp, state: State
+        ) {
+            self.id = id
+            self.operation = operation
+            self.channel = channel
+            self.clientId = clientId
+            self.messages = messages
+            self.content = content
+            self.createdAt = createdAt
+            self.state = state
+        }
 
         init(_ item: OutboxItem, server: String?) {
             (id, channel, createdAt) = (item.id, item.channel, item.createdAt)

@@ -19,6 +19,14 @@ public struct InvitationItem: Identifiable, Hashable, Sendable {
     /// when the invitation arrived, or as of the server's last answer, which a list requests when it starts and on each connection.
     public var channel: Channel?
 
+    // derived: init
+    /// Makes a row for previews and tests of an app's views: lists make their rows themselves.
+    public init(invitation: Invitation, inviter: UserSummary, channel: Channel? = nil) {
+        self.invitation = invitation
+        self.inviter = inviter
+        self.channel = channel
+    }
+
     /// Stays the same while the invitation is pending.
     public var id: ID { ID(channelId: invitation.channelId, inviter: invitation.inviter) }
 }

@@ -29,8 +29,8 @@ public struct MemberItem: Identifiable, Hashable, Sendable {
         user = UserSummary(userId: member.userId)
     }
 
-    /// A row of a page from the server.
-    init(_ entry: MemberEntry) {
+    /// A row of a page from the server. An app needs it only for previews and tests of its views: lists make their rows themselves.
+    public init(_ entry: MemberEntry) {
         member = entry.member
         user = entry.user?.summary ?? UserSummary(userId: entry.member.userId)
         profile = entry.user

@@ -87,11 +87,31 @@ public struct MessageItem: Identifiable, Hashable, Sendable {
 
     var operations: [Int64] { row.value.operations }
 
-    init(_ message: Message, sender: UserSummary) {
+    /// The row of a stored message. An app needs it only for previews and tests of its views: lists make their rows themselves.
+    ///
+    /// - Parameters:
+    ///   - sender: The sender as shown; if nil, only their id is known.
+    ///   - mentioned: The users whom it mentions by name; of others only the id is known.
+    ///   - change: The state of the user's edit or deletion, if one is on its way or failed.
+    public init(_ message: Message, sender: UserSummary? = nil, mentioned: [UserSummary] = [], change: State? = nil) {
         row = Boxed(
             Row(
-                sender: sender, clientId: message.clientId, content: message.content, createdAt: message.createdAt,
-                state: .sent, message: message))
+                sender: sender ?? UserSummary(userId: message.sender), mentioned: mentioned, clientId: message.clientId,
+                content: message.content, createdAt: message.createdAt, state: .sent, message: message, change: change))
+    }
+
+    /// The row of a message on its way, or refused, for previews and tests of an app's views.
+    ///
+    /// - Parameters:
+    ///   - draft: Its content. Without a client id it gets a random one, so two such rows aren't equal.
+    ///   - sender: The user.
+    ///   - createdAt: When the user sent it.
+    ///   - state: Any but `sent`, which a message on its way can't have and which becomes `pending`.
+    public init(_ draft: MessageDraft, sender: UserSummary, createdAt: Timestamp, state: State = .pending) {
+        row = Boxed(
+            Row(
+                sender: sender, clientId: draft.clientId ?? ClientID.random(), content: draft.content, createdAt: createdAt,
+                state: state == .sent ? .pending : state, message: nil))
     }
 
     /// A message on its way; nil for another operation.

@@ -98,3 +98,19 @@ private func preparing(server: RoostTestServer) async throws {
     try await server.call(UpsertUser(user: "bob", displayName: "Bob"), as: "backend", role: .admin)
     // sample.end
 }
+
+// sample.begin
+/// The rows of a preview: a message from bob, one on its way, and one that was refused.
+func previewRows() -> [MessageItem] {
+    let (ann, bob) = (UserSummary(userId: "ann", displayName: "Ann"), UserSummary(userId: "bob", displayName: "Bob"))
+    let time = Timestamp(milliseconds: 1_772_368_205_250)
+    let hello = Message(
+        messageId: MessageID(rawValue: 1), channelId: "general", seq: 2, changeSeq: 2, sender: "bob", clientId: "1", text: "hello",
+        createdAt: time)
+    let refusal = RoostError(.frozen, "The channel is frozen.")
+    return [
+        MessageItem(hello, sender: bob), MessageItem("hi", sender: ann, createdAt: time),
+        MessageItem("Anyone here?", sender: ann, createdAt: time, state: .failed(refusal)),
+    ]
+}
+// sample.end

@@ -17,6 +17,9 @@ final class Upload: Operation, @unchecked Sendable {}
         return operations
     }
 
+    /// A row of a preview.
+    let row = MessageItem("hi", sender: UserSummary(userId: "ann", displayName: "Ann"), createdAt: Timestamp(Date.now))
+
     func show(_ number: Int, of chat: Chat) async throws {
         let live = chat.channel("room-\(number)")
         try await live.loaded()
