@@ -87,9 +87,20 @@ public final class RoostTestServer: Sendable {
     ///   - role: `admin` for a backend's operations.
     ///   - storage: Where the chat keeps its files. Nothing is written by default, so tests don't see each other's files.
     public func chat(as user: UserID, role: AppRole = .user, storage: Chat.Storage = .inMemory) -> Chat {
+        Chat(url: url, user: user, configuration: configuration(storage: storage)) { [self] in
+            try await token(for: user, role: role)
+        }
+    }
+
+    /// The configuration of this server's chats, for a chat that an app's own code makes: it follows ``advance(by:)``, and reconnects soon after an
+    /// outage.
+    ///
+    ///     let chat = Chat(url: server.url, user: "ann", configuration: server.configuration()) { try await server.token(for: "ann") }
+    ///
+    /// - Parameter storage: Where the chat keeps its files. Nothing is written by default, so tests don't see each other's files.
+    public func configuration(storage: Chat.Storage = .inMemory) -> Chat.Configuration {
         // A short backoff: the first attempt after an outage is made soon.
-        let configuration = Chat.Configuration(storage: storage, backoff: .milliseconds(5)...(.milliseconds(100)), clock: time)
-        return Chat(url: url, user: user, configuration: configuration) { [self] in try await token(for: user, role: role) }
+        Chat.Configuration(storage: storage, backoff: .milliseconds(5)...(.milliseconds(100)), clock: time)
     }
 
     /// Calls an operation once, on a separate connection, to prepare data before the test.
@@ -111,7 +122,7 @@ public final class RoostTestServer: Sendable {
 
     // MARK: Time
 
-    /// The current time of the server and of the chats that it makes.
+    /// The current time of the server and of its chats: those that it makes, and others with its ``configuration(storage:)``.
     public var now: Timestamp { time.timestamp }
 
     /// Moves the clock of the server and of its chats forward: to the end of a silence or a mute, or past the 7 days for which the server recognises

@@ -116,6 +116,30 @@ struct RoostTestServerTests {
         try await server.stop()
     }
 
+    @Test(
+        "A chat that an app's own code makes with the server's configuration follows the test's clock too, and has the given storage"
+    )
+    func ownChat() async throws {
+        let server = try await RoostTestServer()
+        let ann = server.chat(as: "ann")
+        let bob = Chat(url: server.url, user: "bob", configuration: server.configuration()) { try await server.token(for: "bob") }
+        for chat in [ann, bob] { try await chat.connect() }
+        let room = try await ann.createChannel("room", users: ["bob"])
+        try await room.silence(for: .seconds(3600))
+        let bobsRoom = bob.channel("room")
+        for await view in bobsRoom.updates where view?.channel.isMuted == true { break }
+        let list = bobsRoom.messages()
+        try await bobsRoom.send("at last")
+        _ = await wait(for: list) { if case .waiting = $0.last?.state { true } else { false } }
+        server.advance(by: .seconds(3601))
+        let sent = await wait(for: list) { $0.last?.state == .sent }
+        #expect(sent.map(\.text) == ["at last"])
+        #expect(server.configuration().storage == .inMemory)
+        #expect(server.configuration(storage: .standard).storage == .standard)
+        for chat in [ann, bob] { await chat.disconnect() }
+        try await server.stop()
+    }
+
     @Test("A change whose answer was lost more than 7 days ago is reported as of unknown outcome, and isn't made twice")
     func oldKey() async throws {
         let server = try await RoostTestServer()

@@ -93,6 +93,13 @@ struct TestingSamples {
     // sample.end
 }
 
+private func signedIn(at server: RoostTestServer) -> Chat {
+    // sample.begin
+    let chat = Chat(url: server.url, user: "ann", configuration: server.configuration()) { try await server.token(for: "ann") }
+    // sample.end
+    return chat
+}
+
 private func preparing(server: RoostTestServer) async throws {
     // sample.begin
     try await server.call(UpsertUser(user: "bob", displayName: "Bob"), as: "backend", role: .admin)
