@@ -8,6 +8,7 @@ import Synchronization
 public final class DirectoryLock: Sendable {
     /// The descriptors of the directory and of the file; empty after the release.
     private let descriptors: Mutex<[Int32]>
+    private let path: String
 
     /// Another process has the directory open.
     public struct Held: Error, CustomStringConvertible {
@@ -20,6 +21,7 @@ public final class DirectoryLock: Sendable {
     }
 
     public init(directory: URL) throws {
+        self.path = directory.path
         let path = directory.appending(path: "roost.lock").path
         let directoryDescriptor = open(directory.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard directoryDescriptor >= 0 else { throw DatabaseFailure.system("Can't open \(directory.path)") }
@@ -46,8 +48,8 @@ public final class DirectoryLock: Sendable {
 
     /// Syncs the directory's entries to disk.
     func syncDirectory() throws {
-        let result = descriptors.withLock { $0.first.map { fsync($0) } }
-        guard result == 0 else { throw DatabaseFailure.system("Can't sync the data directory") }
+        let isSynced = descriptors.withLock { $0.first.map { FileSync.sync($0, path) } }
+        guard isSynced == true else { throw DatabaseFailure.system("Can't sync the data directory") }
     }
 
     /// Releases the directory to other processes.

@@ -37,7 +37,7 @@ package struct MissingDirectories: Sendable {
             if descriptor < 0, errno == ENOENT || errno == EACCES { continue }
             guard descriptor >= 0 else { throw Self.failure(errno) }
             defer { close(descriptor) }
-            guard fsync(descriptor) == 0 else { throw Self.failure(errno) }
+            guard FileSync.sync(descriptor, above.path) else { throw Self.failure(errno) }
         }
     }
 

@@ -51,7 +51,7 @@ extension SQLiteDatabase {
             guard sqlite3_exec(copy, pragma, nil, nil, nil) == SQLITE_OK else { throw Self.failure(copy) }
         }
         try run(Backup(copy), into: descriptor, pace, writeBehind: writeBehind)
-        guard fsync(descriptor) == 0 else { throw DatabaseFailure.system("Can't sync \(path)") }
+        guard FileSync.sync(descriptor, path) else { throw DatabaseFailure.system("Can't sync \(path)") }
         // Checking the copy gives way to the server. Copying mustn't: it uses the writer's connection, and the lane would wait for a thread that gets
         // only the rest of a busy machine.
         roost_lower_priority()

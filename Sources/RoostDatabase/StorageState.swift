@@ -107,7 +107,7 @@ extension StorageState {
 
 /// The file `roost.state`: two slots, written alternately, so one is whole whenever the machine fails.
 final class StateFile: Sendable {
-    /// Writes bytes at a position of an open file, and syncs them. Returns 0 or an error number.
+    /// Writes bytes at a position of an open file. Returns 0 or an error number.
     typealias Write = @Sendable (_ bytes: [UInt8], _ place: Int, _ descriptor: Int32) -> Int32
 
     static let slotSizeBytes = 1024
@@ -120,7 +120,7 @@ final class StateFile: Sendable {
 
     /// Opens the file, which is created if it doesn't exist.
     ///
-    /// - Parameter writeBytes: The system's calls unless a test passes others.
+    /// - Parameter writeBytes: The system's call unless a test passes another.
     init(path: String, writeBytes: @escaping Write = { StateFile.write($0, at: $1, of: $2) }) throws {
         self.path = path
         self.writeBytes = writeBytes
@@ -157,16 +157,17 @@ final class StateFile: Sendable {
     /// `sequence`, which selects the slot.
     func write(_ state: StorageState) throws {
         let slot = state.slot
-        let code = slot.count == Self.slotSizeBytes ? writeBytes(slot, Self.slotPlaces[Int(state.sequence & 1)], descriptor) : EFBIG
+        var code = slot.count == Self.slotSizeBytes ? writeBytes(slot, Self.slotPlaces[Int(state.sequence & 1)], descriptor) : EFBIG
+        if code == 0, !FileSync.syncContent(descriptor, path) { code = errno }
         guard code == 0 else { throw DatabaseFailure.system("Can't write \(path)", code) }
     }
 
-    /// The system calls that write a slot.
+    /// The system call that writes a slot.
     static func write(_ bytes: [UInt8], at place: Int, of descriptor: Int32) -> Int32 {
         let count = bytes.withUnsafeBytes { pwrite(descriptor, $0.baseAddress, $0.count, off_t(place)) }
         // If only a part fits, that part is written.
         guard count == bytes.count else { return count < 0 ? errno : ENOSPC }
-        return fdatasync(descriptor) == 0 ? 0 : errno
+        return 0
     }
 }
 

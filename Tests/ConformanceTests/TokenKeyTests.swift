@@ -1,5 +1,6 @@
 import Foundation
 import RoostAPI
+import RoostDatabase
 import RoostServer
 import RoostTestSupport
 import Testing
@@ -155,6 +156,22 @@ import Testing
         let listed = try await CommandRun.roost(arguments: ["keys"] + data)
         #expect(listed.status == 0 && listed.lines.contains("[31mX HS256"), "\(listed)")
         #expect(!listed.output.unicodeScalars.contains("\u{1B}") && !listed.output.unicodeScalars.contains("\u{7}"))
+    }
+
+    @Test("a change of the keys is on disk when its command ends: first the new file, then its name")
+    func synced() async throws {
+        let directory = TemporaryDirectory.make()
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        let ring = TokenKeyRing(directory: directory)
+        let record = FileSync.Record()
+        try await FileSync.$record.withValue(record) {
+            _ = try await ring.add(named: "k1")
+            try await ring.use("k1")
+            try await ring.remove(TokenKeyRing.tokenSecretName)
+        }
+        let path = directory.resolvingSymlinksInPath().path
+        let change = ["\(path)/.token-keys-\(getpid()).tmp", path]
+        #expect(record.take() == change + change + change)
     }
 
     @Test("if token-keys.json is a link, roost keys changes the link's target, and the link stays")

@@ -1,5 +1,6 @@
 import Foundation
 import RoostAPI
+import RoostDatabase
 import RoostServer
 import RoostTestSupport
 import Testing
@@ -136,11 +137,14 @@ import Testing
         try await server.stop()
     }
 
-    @Test("only its owner can read the secret, which has 256 bits and is made once")
+    @Test("only its owner can read the secret, which has 256 bits, is made once, and is on disk before it is used")
     func secretFile() throws {
         let directory = TemporaryDirectory.make()
         let file = SecretFile(directory: directory)
-        let (secret, isNew) = try file.readOrMake()
+        let record = FileSync.Record()
+        let (secret, isNew) = try FileSync.$record.withValue(record) { try file.readOrMake() }
+        let path = directory.path
+        #expect(record.take() == [directory.deletingLastPathComponent().path, "\(path)/token-secret.new", path])
         let mode = try FileManager.default.attributesOfItem(atPath: file.url.path)[.posixPermissions] as? Int
         #expect(isNew && secret.count == 32 && mode == 0o600)
         #expect(try file.readOrMake().secret == secret)

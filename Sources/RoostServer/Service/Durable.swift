@@ -1,4 +1,5 @@
 import Foundation
+import RoostDatabase
 
 /// Files that are on disk when the call returns, and the reading of others. Failures are the system's errors, as Foundation has them.
 enum Durable {
@@ -51,7 +52,7 @@ enum Durable {
         defer { close(descriptor) }
         do {
             try fill(descriptor)
-            guard fsync(descriptor) == 0 else { throw failure(errno) }
+            guard FileSync.sync(descriptor, url.path) else { throw failure(errno) }
         } catch {
             unlink(url.path)
             throw error
@@ -75,7 +76,7 @@ enum Durable {
         let descriptor = open(url.path, O_RDONLY | O_CLOEXEC)
         if descriptor < 0, errno == ENOENT { return }
         defer { close(descriptor) }
-        guard descriptor >= 0, fsync(descriptor) == 0 else {
+        guard descriptor >= 0, FileSync.sync(descriptor, url.path) else {
             throw Backup.Unusable("\(url.path) can't be flushed to disk: \(String(cString: strerror(errno))).")
         }
     }

@@ -38,13 +38,14 @@ public struct SecretFile: Sendable {
         let file = open(new, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
         guard file >= 0 else { throw refusal("can't be written") }
         defer { close(file) }
-        guard bytes.withUnsafeBytes({ Foundation.write(file, $0.baseAddress, $0.count) }) == bytes.count, fsync(file) == 0,
+        guard bytes.withUnsafeBytes({ Foundation.write(file, $0.baseAddress, $0.count) }) == bytes.count, FileSync.sync(file, new),
             rename(new, url.path) == 0
         else { throw refusal("can't be written") }
-        let directory = open(url.deletingLastPathComponent().path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        let place = url.deletingLastPathComponent().path
+        let directory = open(place, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard directory >= 0 else { throw refusal("can't be kept") }
         defer { close(directory) }
-        guard fsync(directory) == 0 else { throw refusal("can't be kept") }
+        guard FileSync.sync(directory, place) else { throw refusal("can't be kept") }
     }
 
     /// Refuses a file that anyone but its owner may read or change: with the secret, anyone can make any token.

@@ -1,5 +1,6 @@
 public import Foundation
 import RoostAPI
+import RoostDatabase
 
 /// The server's own keys in the data directory, next to its secret: a JWK set that only its owner may read.
 ///
@@ -157,10 +158,10 @@ public struct TokenKeyRing: Sendable {
                 guard count > 0 else { return false }
                 rest = UnsafeRawBufferPointer(rebasing: rest[count...])
             }
-            return fsync(file) == 0
+            return FileSync.sync(file, temporary)
         }
         close(file)
-        guard isWritten, rename(temporary, target.path) == 0, fsync(folder) == 0 else {
+        guard isWritten, rename(temporary, target.path) == 0, FileSync.sync(folder, place.path) else {
             let reason = String(cString: strerror(errno))
             unlink(temporary)
             throw Refusal("\(target.path) can't be written: \(reason).")

@@ -67,6 +67,48 @@ struct CopyTests {
         #expect(!checking.isEmpty && checking.allSatisfy { $0 >= .microseconds(500) })
     }
 
+    @Test(
+        "I24 a backup, and a data directory restored from it, are on disk when they are complete: each file, and the names in each directory"
+    )
+    func synced() async throws {
+        let place = TemporaryPlace.make()
+        defer { try? FileManager.default.removeItem(at: place) }
+        let data = place.appending(path: "data", directoryHint: .isDirectory)
+        let backup = place.appending(path: "above/backup", directoryHint: .isDirectory)
+        let restored = place.appending(path: "new/restored", directoryHint: .isDirectory)
+        let database = try SQLiteDatabase(directory: data)
+        _ = try database.write(lane: 0) { try $0.epoch(orNew: "one") }
+        _ = try SecretFile(directory: data).readOrMake()
+        _ = try await TokenKeyRing(directory: data).add(named: "k1")
+        try Data("{}".utf8).write(to: data.appending(path: "roost.json"))
+
+        let record = FileSync.Record()
+        func synced() -> [String] {
+            record.take().map {
+                $0.replacing(place.path, with: "PLACE").replacing(#/\.backup\.partial-[0-9A-F]{8}/#, with: "PARTIAL")
+            }
+        }
+        try recordedBackup(of: database, data: data, in: backup, record)
+        let partial = ["roost.sqlite", "token-secret", "token-keys.json", "roost.json", "backup.json", "roost.sqlite"]
+            .map { "PLACE/above/PARTIAL/\($0)" }
+        #expect(synced() == partial + ["PLACE/above/PARTIAL", "PLACE/above", "PLACE"])
+        try database.close()
+
+        _ = try await FileSync.$record.withValue(record) { try await Backup.restore(backup, to: restored, secret: .backup) }
+        let directory = "PLACE/new/restored"
+        let files = ["roost.json", "token-keys.json", "token-secret"].map { "\(directory)/\($0)" }
+        // The database syncs the directory itself: twice when it opens, once when it closes.
+        let opened = ["\(directory)/roost.sqlite"] + Array(repeating: directory, count: 3)
+        #expect(synced().filter { $0 != "\(directory)/roost.state" } == opened + files + [directory, "PLACE/new", "PLACE"])
+    }
+
+    private func recordedBackup(of database: SQLiteDatabase, data: URL, in target: URL, _ record: FileSync.Record) throws {
+        let pace = CopyPace { _, _ in }
+        _ = try FileSync.$record.withValue(record) {
+            try Backup.make(of: database, data: data, withSecret: true, in: target, pace: pace)
+        }
+    }
+
     @Test("I24 a copy is read back with a pause after every 32 KiB, with the same result as one read at once")
     func pauses() throws {
         let directory = TemporaryPlace.make()

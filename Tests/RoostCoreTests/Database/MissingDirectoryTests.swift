@@ -13,15 +13,20 @@ struct MissingDirectoryTests {
         let place = TemporaryPlace.make()
         let url = place.appending(path: "above/new", directoryHint: .isDirectory)
         func missing() -> [String] { MissingDirectories(upTo: url).paths.map { $0.replacing(place.path, with: "PLACE") } }
+        let record = FileSync.Record()
+        func synced(_ body: () throws -> Void) throws -> [String] {
+            try FileSync.$record.withValue(record, operation: body)
+            return record.take().map { $0.replacing(place.path, with: "PLACE") }
+        }
+        let root = place.deletingLastPathComponent().path
         let before = MissingDirectories(upTo: url)
         #expect(missing() == ["PLACE", "PLACE/above", "PLACE/above/new"])
-        // Nothing exists yet, so there is no name to sync.
-        try before.syncNames()
-        for _ in 1...2 {
-            try MissingDirectories.make(url)
-            #expect(missing() == [])
-        }
-        try before.syncNames()
+        // Of the parents only the outermost exists yet.
+        #expect(try synced { try before.syncNames() } == [root])
+        #expect(try synced { try MissingDirectories.make(url) } == [root, "PLACE", "PLACE/above"])
+        #expect(missing() == [])
+        #expect(try synced { try MissingDirectories.make(url) } == [])
+        #expect(try synced { try before.syncNames() } == [root, "PLACE", "PLACE/above"])
         #expect(DataFiles.mode(of: url.path) == 0o700)
     }
 }

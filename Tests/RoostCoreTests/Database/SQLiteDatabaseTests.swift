@@ -17,6 +17,29 @@ struct SQLiteDatabaseTests {
         }
     }
 
+    @Test(
+        "I1 the directory of a database is synced before its files are relied on and after its log is removed, and roost.state with each write"
+    )
+    func syncedFiles() throws {
+        try inDirectory { directory in
+            let record = FileSync.Record()
+            func synced(_ body: () throws -> Void) throws -> [String] {
+                try FileSync.$record.withValue(record, operation: body)
+                return record.take().map { $0.replacing(directory.path, with: "DATA") }
+            }
+            let above = directory.deletingLastPathComponent().path
+            var opened: SQLiteDatabase?
+            let start = try synced { opened = try SQLiteDatabase(directory: directory) }
+            let database = try #require(opened)
+            // The state comes first: after a power failure, a database without it would look as if the state had been lost.
+            #expect(Array(start.prefix(4)) == [above, "DATA/roost.state", "DATA", "DATA"])
+            #expect(start.dropFirst(4).allSatisfy { $0 == "DATA/roost.state" })
+            #expect(try synced { try database.markNow() } == ["DATA/roost.state"])
+            let stop = try synced { try database.close() }
+            #expect(stop.last == "DATA" && stop.dropLast().allSatisfy { $0 == "DATA/roost.state" }, "\(stop)")
+        }
+    }
+
     @Test("The connections share one page cache: three quarters of it are the writer's, the rest the readers'")
     func pageCache() throws {
         try inDirectory { directory in
