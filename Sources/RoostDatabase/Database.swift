@@ -49,6 +49,12 @@ public protocol Database: Sendable {
 
     /// Checks that the database answers, and reads its time.
     func readClock() throws
+
+    /// Returns a name for the line of commits that the database continues. A server begins another one when a standby takes over and when a backup is
+    /// restored up to some moment, and each server has its own.
+    ///
+    /// - Returns: Nil if it is unknown, and for a database in files, which are checked when they are opened.
+    func timeline() throws -> String?
 }
 
 extension Database {
@@ -56,6 +62,8 @@ extension Database {
     public func now() -> Timestamp { .system }
 
     public func readClock() throws { _ = try read { try $0.first("SELECT 1") { $0.int() } } }
+
+    public func timeline() throws -> String? { nil }
 }
 
 extension WriteTransaction {

@@ -4,11 +4,13 @@ import RoostCore
 extension PostgreSQLDatabase {
     /// Gives the database a new epoch after it has lost commits: a backup was restored, or a standby that was behind took over.
     ///
-    /// The tables stay as they are: nodes of their version may be running.
+    /// From then on the rows belong to the server's current timeline: a node that starts doesn't warn of it. The tables stay as they are: nodes of their
+    /// version may be running.
     ///
     /// - Throws: ``DatabaseFailure`` while nodes are connected, which would continue with the old epoch and with positions that no longer exist, and
     ///   for a database that has no epoch; `Migrations.NewerDatabase`.
     public func renewEpoch(to new: String) throws {
+        let current = try? timeline()
         try write(lane: 0) { transaction in
             let connected =
                 try transaction.first(
@@ -31,6 +33,8 @@ extension PostgreSQLDatabase {
                     message: "The database has no epoch: no server has started on it. Is it the one that was restored?",
                     kind: .fatal)
             }
+            try transaction.forget(Self.timelineSetting)
+            if let current { _ = try transaction.setting(Self.timelineSetting, orNew: current) }
         }
     }
 }

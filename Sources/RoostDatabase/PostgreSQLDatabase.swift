@@ -112,6 +112,21 @@ public final class PostgreSQLDatabase: Database {
         return try read { try $0.first(sql) { ($0.string(), $0.string()) } } ?? ("", "")
     }
 
+    /// Returns the server's system identifier and the number of its timeline, as in `7714085850738420077/2`; nil for a standby. Any role may read them.
+    ///
+    /// - Throws: ``DatabaseFailure``, also for a server that doesn't have these functions.
+    public func timeline() throws -> String? {
+        // On a standby the second function fails. A file's name begins with the timeline in hexadecimal.
+        let sql: SQL = """
+            SELECT COALESCE(
+                (SELECT system_identifier FROM pg_control_system())::TEXT || '/' ||
+                CASE WHEN NOT pg_is_in_recovery()
+                THEN ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::BIT(32)::INT::TEXT END, '')
+            """
+        let found = try read { try $0.first(sql) { $0.string() } } ?? ""
+        return found.isEmpty ? nil : found
+    }
+
     /// Closes all connections; those in use when their transaction ends.
     public func close() { for slot in lanes + readers { slot.close() } }
 

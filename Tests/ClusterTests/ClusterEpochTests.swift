@@ -66,6 +66,49 @@ extension RealClusterTests {
             postgres.giveBack(database)
         }
 
+        @Test(
+            "I20 a node warns, when it has reconnected and at its start, if the database's timeline has changed, until the epoch is renewed"
+        )
+        func timeline() async throws {
+            let postgres = try PostgreSQLServer.shared
+            let database = try postgres.makeDatabase()
+            func stored() throws -> [String] {
+                try postgres.run(sql: ["SELECT value FROM settings WHERE name = 'timeline'"], in: database)
+            }
+            let warning = "and was another/1: a standby has taken over"
+            let directory = TemporaryDirectory.make()
+            let way = try await NodeWays(database, postgres, nil)
+            let log = LogLines()
+            let first = try await TestServer(directory: directory, logger: Logger(label: "test") { _ in log.handler }) {
+                $0.database = way.database
+            }
+            let current = try stored()
+            #expect(current.count == 1 && current.allSatisfy { $0.contains(#/^[0-9]+\/1$/#) }, "\(current)")
+            #expect(!log.all.contains { $0.contains("timeline") })
+
+            // As if another server had taken over while the node had no connection.
+            way.databaseProxy.setMode(.refuse)
+            way.databaseProxy.cutAll()
+            try await log.line(containing: "The database can't be reached.")
+            try postgres.run(sql: ["UPDATE settings SET value = 'another/1' WHERE name = 'timeline'"], in: database)
+            way.databaseProxy.setMode(.pass)
+            try await log.line(containing: warning)
+            try await first.stop()
+            await way.stop()
+
+            let again = LogLines()
+            let second = try await TestServer(directory: directory, logger: Logger(label: "test") { _ in again.handler }) {
+                $0.database = database
+            }
+            #expect(again.all.contains { $0.contains(warning) && $0.contains("roost epoch renew") })
+            try await second.stop()
+            #expect(try stored() == ["another/1"])
+            let renewed = try await CommandRun.roost(arguments: ["epoch", "renew", "--database", database])
+            #expect(renewed.status == 0, "\(renewed.errors)")
+            #expect(try stored() == current)
+            postgres.giveBack(database)
+        }
+
         @Test("I20 a database on which no server has started gets no epoch, and isn't changed")
         func refused() async throws {
             let postgres = try PostgreSQLServer.shared

@@ -320,6 +320,8 @@ final class ClusterNode: Delivery {
         if isReachable {
             logger.notice("Reconnected to the database.")
             inbox.put(.recheckAll)
+            // Another server may be answering.
+            StartChecks.warnOfNewTimeline(of: database, logger)
         } else {
             logger.error("The database can't be reached. Operations are refused until it is back; connections stay open.")
         }

@@ -3,7 +3,7 @@ public import RoostAPI
 import RoostCore
 import RoostDatabase
 
-/// A server's checks before it serves: the clocks, and whether its settings match the other nodes'.
+/// A server's checks before it serves: the clocks, and in a cluster the database's timeline and whether the settings match the other nodes'.
 struct StartChecks {
     private let configuration: RoostServer.Configuration
     private let database: any Database
@@ -30,7 +30,10 @@ struct StartChecks {
     /// - Throws: ``RoostServer/Unsupported`` for a clock that is wrong beyond doubt; `DatabaseFailure`.
     func run(tokenKeys keys: TokenKeys) throws {
         try checkClock()
-        if configuration.database != nil { try compareSettings(keys) }
+        guard configuration.database != nil else { return }
+        try database.keepTimeline()
+        Self.warnOfNewTimeline(of: database, logger)
+        try compareSettings(keys)
     }
 
     /// A setting that must be the same on all nodes.
@@ -92,6 +95,20 @@ struct StartChecks {
                 \(distance > 0 ? "early" : "late"): set the clock.
                 """)
         }
+    }
+
+    // MARK: The timeline
+
+    /// Warns of a database server that doesn't continue the commits that the rows were written with. Some of them may be missing, and nothing else shows
+    /// that: the rows have the epoch that clients know.
+    static func warnOfNewTimeline(of database: any Database, _ logger: Logger) {
+        // What can't be read now is unknown; the next start or reconnection compares again.
+        guard let found = try? database.changedTimeline() else { return }
+        logger.warning(
+            """
+            The database's timeline is \(found.current), and was \(found.stored): a standby has taken over, or a backup was restored. If \
+            that lost commits, stop all nodes and give the database a new epoch: roost epoch renew.
+            """)
     }
 
     // MARK: The settings
