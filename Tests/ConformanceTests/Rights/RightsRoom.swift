@@ -254,6 +254,8 @@ struct RightsRoom: Sendable {
 
     private func single(_ right: Right) -> [String] {
         switch right {
+        // A channel has only its newest message.
+        case .earlierHistory: ["\(names.path)/messages/\(earlier)"]
         case .members: RightsWalk.Age.allCases.map { "\(names.path)/members/\(right.mark($0))" }
         case .unread: ["\(names.path)/unread"]
         case .versions: ["\(names.path)/messages/\(earlier)/versions"]
@@ -274,8 +276,25 @@ struct RightsRoom: Sendable {
         case .members: [members] + searches() + (cursor.map { ["\(members)&cursor=\($0)"] } ?? [])
         case .muted, .banned: ["\(members)&states=\(right.rawValue)"] + searches("&states=\(right.rawValue)")
         case .invitations: ["\(names.path)/invitations"]
-        case .readPositions, .unread, .versions: []
+        case .readPositions: ["\(names.path)/readers?limit=100"]
+        case .unread, .versions: []
         }
+    }
+
+    /// Returns the names of the operations that read something of a channel over HTTP and that no question of these cells calls.
+    func unasked(in cells: [Cell]) throws -> Set<String> {
+        let asked = try cells.flatMap { try questions(of: $0) }.compactMap { question -> [Substring]? in
+            guard case .get(let path) = question else { return nil }
+            return path.prefix { $0 != "?" }.split(separator: "/")
+        }
+        let reading = Operations.all.filter { $0.method == .get && $0.path.hasPrefix("/v1/channels/{channel}") }
+        let unasked = reading.filter { operation in
+            let pattern = operation.path.split(separator: "/")
+            return !asked.contains { path in
+                path.count == pattern.count && zip(path, pattern).allSatisfy { $1.hasPrefix("{") || $0 == $1 }
+            }
+        }
+        return Set(unasked.map { $0.name })
     }
 }
 

@@ -127,9 +127,9 @@ enum RightsWalk {
             return !(isForReaders && way.ends.contains(.history))
         }
 
-        /// Watching is for readers, and so is a channel's stream for non-members.
+        /// Watching is for readers, and so are the list of readers and, for non-members, a channel's stream.
         private var isForReaders: Bool {
-            path == .watch || (way.standing == .watcher && (path == .live || path == .changes))
+            path == .watch || right == .readPositions || (way.standing == .watcher && (path == .live || path == .changes))
         }
 
         /// Why the cell is left out; nil for all other cells.
@@ -138,14 +138,13 @@ enum RightsWalk {
         /// Reasons of paths that show the right to nobody.
         private var reasonOfPath: String? {
             switch (right, path) {
-            case (.earlierHistory, .single): "a channel has its newest message, and no other"
             case (.members, .repeated): "neither a message nor a channel has the members"
             case (.muted, .page), (.banned, .page): nil
             case (.muted, _), (.banned, _): "only lists have who is muted or banned"
             case (.invitations, .repeated), (.invitations, .single), (.invitations, .watch):
                 "a channel is shown with the caller's own invitation alone"
-            case (.readPositions, .watch), (.unread, .single): nil
-            case (.readPositions, _): "only the answer to a watch has the read positions of others"
+            case (.readPositions, .watch), (.readPositions, .page), (.unread, .single): nil
+            case (.readPositions, _): "only the answer to a watch and the list of readers have the read positions of others"
             case (.unread, _): "rows have the caller's own membership, which stays the caller's"
             case (.versions, .single), (.history, .mentions), (.earlierHistory, .mentions): nil
             case (.versions, _): "only one operation has earlier versions of messages"
