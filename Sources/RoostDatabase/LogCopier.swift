@@ -41,7 +41,7 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
     private let work = Mutex(Work.none)
     private let asked = DispatchSemaphore(value: 0)
     /// Holds the current copy.
-    private let underWay = DispatchGroup()
+    private let inFlight = DispatchGroup()
     private let thread = DispatchGroup()
     private var isPinned = false
     /// The copies for the current checkpoint: how far the last of them reaches, and how many there are. Both are 0 while there is none.
@@ -91,7 +91,7 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
         isPinned = true
         let stepPages = Self.stepPages(copiesBefore: copies)
         (copiedFrames, copies) = (end, copies + 1)
-        underWay.enter()
+        inFlight.enter()
         work.withLock { $0 = .asked(stepPages: stepPages) }
         asked.signal()
     }
@@ -110,7 +110,7 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
     }
 
     /// Waits for the current copy, if there is one.
-    func wait() { underWay.wait() }
+    func wait() { inFlight.wait() }
 
     /// Lets the log restart, once the number of the checkpoint is committed after everything that was copied.
     func unpin() throws {
@@ -158,7 +158,7 @@ final class LogCopier: @unchecked Sendable {  // the lane alone uses `pin`, the 
             guard case .asked(let stepPages) = work.withLock({ $0 }) else { return }
             let result = copy(stepPages: stepPages)
             work.withLock { $0 = result }
-            underWay.leave()
+            inFlight.leave()
         }
     }
 

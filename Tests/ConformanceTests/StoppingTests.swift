@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test("A request in progress when the server stops is answered with notice that the connection ends")
-    func underWay() async throws {
+    func inFlight() async throws {
         let server = try await TestServer { $0.drainWindow = .seconds(5) }
         let token = try await server.token("ann")
         let connection = try await RawConnection.connect(port: server.port)

@@ -118,7 +118,7 @@ private final class Sender: Sendable {
     }
     let user: UserID
     private let state = Mutex(State())
-    private static let underWayMax = 8
+    private static let inFlightMax = 8
 
     init(user: UserID) { self.user = user }
 
@@ -126,20 +126,20 @@ private final class Sender: Sendable {
 
     func sendUntilCut(port: Int, token: String) async {
         guard let socket = try? await RawSocket.connect(port: port, token: token) else { return }
-        var underWay: [Int64: ClientID] = [:]
+        var inFlight: [Int64: ClientID] = [:]
         var again = state.withLock { $0.unacknowledged }
         while true {
-            while underWay.count < Self.underWayMax {
+            while inFlight.count < Self.inFlightMax {
                 let clientId = again.isEmpty ? new() : again.removeFirst()
                 guard
                     let call = try? await socket.post(
                         SendMessage(channel: "general", clientId: clientId, text: "from \(user): \(clientId)"))
                 else { return }
-                underWay[call] = clientId
+                inFlight[call] = clientId
             }
             guard let text = await socket.nextText() else { return }
             guard let reply = try? JSONDecoder().decode(Reply.self, from: Data(text.utf8)), let call = reply.reply,
-                let clientId = underWay.removeValue(forKey: call), let message = reply.result
+                let clientId = inFlight.removeValue(forKey: call), let message = reply.result
             else { continue }
             state.withLock { state in
                 state.acknowledged[clientId] = message.seq

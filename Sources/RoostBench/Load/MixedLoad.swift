@@ -48,14 +48,14 @@ struct MixedLoad {
 
     /// Runs for some seconds, and then until every call is answered and every message has reached all members of its channel.
     func run(_ loop: LoadLoop, _ server: BenchServer, seconds: Double) throws -> Result {
-        var underWay: [[Int: (start: UInt64, call: Call)]] = Array(repeating: [:], count: loop.sockets.count)
+        var inFlight: [[Int: (start: UInt64, call: Call)]] = Array(repeating: [:], count: loop.sockets.count)
         var result = Result()
         var (asked, answered, expected) = (0, 0, 0)
         loop.onFrame = { socket, frame, payload in
             switch frame {
             case .event where LoadFrame.isNewMessage(payload): result.deliveries += 1
             case .reply(let number, _):
-                guard let begun = underWay[socket.number].removeValue(forKey: number) else { return }
+                guard let begun = inFlight[socket.number].removeValue(forKey: number) else { return }
                 answered += 1
                 let late = loop.now - begun.start
                 switch begun.call {
@@ -71,7 +71,7 @@ struct MixedLoad {
         let start = Clock.now()
         var due = start
         func ask(_ member: Int, _ kind: Call, _ call: (LoadSocket) throws -> Int) rethrows {
-            underWay[member][try call(loop.sockets[member])] = (due, kind)
+            inFlight[member][try call(loop.sockets[member])] = (due, kind)
             asked += 1
         }
 

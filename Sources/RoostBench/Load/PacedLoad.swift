@@ -21,13 +21,13 @@ struct PacedLoad {
     /// Runs until the condition holds, and then waits for the answers.
     func run(_ loop: LoadLoop, into result: inout Result, until isDone: () -> Bool) throws {
         /// For each socket its calls under way, by their numbers.
-        var underWay: [[Int: (start: UInt64, isPage: Bool)]] = Array(repeating: [:], count: loop.sockets.count)
+        var inFlight: [[Int: (start: UInt64, isPage: Bool)]] = Array(repeating: [:], count: loop.sockets.count)
         var asked = 0
         var answered = 0
         var now = Result()
         loop.takesRefusals = takesRefusals
         loop.onFrame = { socket, frame, _ in
-            guard case .reply(let call, let isRefusal) = frame, let begun = underWay[socket.number].removeValue(forKey: call) else {
+            guard case .reply(let call, let isRefusal) = frame, let begun = inFlight[socket.number].removeValue(forKey: call) else {
                 return
             }
             answered += 1
@@ -58,7 +58,7 @@ struct PacedLoad {
             } else {
                 call = socket.sendMessage(to: channels[socket.number], text: SampleText.message)
             }
-            underWay[socket.number][call] = (begun, isPage)
+            inFlight[socket.number][call] = (begun, isPage)
             asked += 1
             calls += 1
             try loop.run(until: start + UInt64(calls) * 1_000_000_000 / UInt64(sendsPerSecond + pagesPerSecond))

@@ -37,7 +37,7 @@ enum AnswerWeight {
 
     /// - Parameter asked: The bytes of the call.
     func weightBytes(asked: Int, after latest: LatestAnswers, of limits: SocketBudget.Configuration) -> Int {
-        let most = limits.underWayBytesMax
+        let most = limits.inFlightBytesMax
         let answer =
             switch self {
             case .small: most / 256

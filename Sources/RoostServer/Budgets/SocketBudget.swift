@@ -8,9 +8,9 @@ import RoostAPI
 struct SocketBudget {
     struct Configuration: Sendable, Equatable {
         /// The most that calls under way may weigh. The call that reaches it still begins.
-        var underWayBytesMax = 512 << 10
+        var inFlightBytesMax = 512 << 10
         /// The weight of a small call with a small answer: 256 of them may be under way.
-        var smallWeightBytes: Int { underWayBytesMax / 256 }
+        var smallWeightBytes: Int { inFlightBytesMax / 256 }
         /// The maximum size of such a call itself.
         var smallCallBytes: Int { 512 }
         /// The most unread output of a client before the socket is closed.
@@ -47,19 +47,19 @@ struct SocketBudget {
     init(limits: Configuration) { self.limits = limits }
 
     /// The weight of the calls under way.
-    var underWayBytes: Int { largeWeightBytes + smallCalls * limits.smallWeightBytes }
+    var inFlightBytes: Int { largeWeightBytes + smallCalls * limits.smallWeightBytes }
 
     /// Everything held for the socket.
     var heldBytes: Int { undecodedBytes + largeHeldBytes + smallCalls * limits.smallCallBytes + unwrittenBytes + signalBytes }
 
     /// Whether the next call may be decoded. The remaining input stays undecoded.
-    var mayDecode: Bool { underWayBytes < limits.underWayBytesMax && !isUnwritable }
+    var mayDecode: Bool { inFlightBytes < limits.inFlightBytesMax && !isUnwritable }
 
     /// Whether this client's queued events exceed the limit.
     var exceedsEventLimit: Bool { unwrittenEventBytes > limits.unwrittenBytesMax }
 
     /// Whether a call of that number is under way: the replies of two calls with one number couldn't be distinguished.
-    func isUnderWay(_ call: Int64) -> Bool { numbers.contains(call) }
+    func isInFlight(_ call: Int64) -> Bool { numbers.contains(call) }
 
     /// How many calls are under way.
     var callCount: Int { numbers.count }

@@ -27,7 +27,7 @@ final class EffectRunner: Sendable {
     private let logger: Logger
     private let pace = LogThrottle()
     private let threads = Threads()
-    private let underWay = Mutex<Set<Place>>([])
+    private let inFlight = Mutex<Set<Place>>([])
     private let lastState = Mutex<EffectsState?>(nil)
     private let isStopping = Atomic<Bool>(false)
 
@@ -69,7 +69,7 @@ final class EffectRunner: Sendable {
         alarm.reset()
         let now = database.now()
         do {
-            let busy = underWay.withLock { $0 }
+            let busy = inFlight.withLock { $0 }
             let (due, next) = try database.read {
                 if ContinuousClock.now >= stateIsDue {
                     let state = try $0.effectsState(of: names, at: now)
@@ -77,7 +77,7 @@ final class EffectRunner: Sendable {
                     stateIsDue = .now + .seconds(1)
                 }
                 // Effects under way may be among the first ones found.
-                return try $0.effectsDue(of: names, at: now, limit: settings.underWayMax + busy.count)
+                return try $0.effectsDue(of: names, at: now, limit: settings.inFlightMax + busy.count)
             }
             for effect in due where !isStopping.load(ordering: .acquiring) {
                 guard begin(effect) else { break }
@@ -94,8 +94,8 @@ final class EffectRunner: Sendable {
     private func begin(_ effect: Effect) -> Bool {
         guard let kind = kinds[effect.kind] else { return true }
         let place = Place(kind: effect.kind, key: effect.key)
-        let isFree: Bool? = underWay.withLock { places in
-            guard places.count < settings.underWayMax else { return nil }
+        let isFree: Bool? = inFlight.withLock { places in
+            guard places.count < settings.inFlightMax else { return nil }
             // Leaves room for other kinds next to one whose outside work takes long.
             if settings.performers[effect.kind] != nil,
                 places.count(where: { $0.kind == effect.kind }) >= settings.performedMax
@@ -117,7 +117,7 @@ final class EffectRunner: Sendable {
     /// Frees an effect's slot.
     private func end(_ effect: Effect, after pause: Duration = .zero) {
         let free: @Sendable () -> Void = { [self] in
-            underWay.withLock { _ = $0.remove(Place(kind: effect.kind, key: effect.key)) }
+            inFlight.withLock { _ = $0.remove(Place(kind: effect.kind, key: effect.key)) }
             alarm.ring(at: Timestamp(milliseconds: .min))
         }
         if pause == .zero { return free() }

@@ -9,7 +9,7 @@ package struct EffectSettings: Sendable {
     /// The performers of kinds with work outside the database.
     package var performers: [EffectKind.Name: Performer] = [:]
     /// The most effects under way at one time.
-    package var underWayMax = 32
+    package var inFlightMax = 32
     /// The most effects of one kind with a performer under way at one time.
     package var performedMax = 16
     /// The time limit of a performer. A lease lasts twice that.

@@ -7,7 +7,7 @@ import RoostAPI
 /// A state machine without I/O.
 struct ConnectionState: Equatable {
     /// Requests that began to arrive and aren't fully answered.
-    private(set) var underWay = 0
+    private(set) var inFlight = 0
     /// Whether any request has arrived. A new connection's first request may be on its way: it is answered even during shutdown.
     private var isUsed = false
     /// Whether the requests under way are the last.
@@ -20,17 +20,17 @@ struct ConnectionState: Equatable {
 
     mutating func requestBegan() {
         isUsed = true
-        underWay += 1
+        inFlight += 1
     }
 
     /// - Returns: Whether the answer must say that the connection ends. If more requests are under way, only the last answer says so: a
     ///   client assumes that requests after such an answer weren't carried out.
-    func answerBegan() -> Bool { isEnding && underWay <= 1 }
+    func answerBegan() -> Bool { isEnding && inFlight <= 1 }
 
     /// - Returns: Whether the connection is closed once this is written.
     mutating func answerEnded() -> Bool {
-        underWay = max(0, underWay - 1)
-        isOver = isEnding && underWay == 0
+        inFlight = max(0, inFlight - 1)
+        isOver = isEnding && inFlight == 0
         return isOver
     }
 
@@ -39,7 +39,7 @@ struct ConnectionState: Equatable {
     /// - Returns: Whether to close the connection after what has been written, because it waits for another request.
     mutating func drain() -> Bool {
         isEnding = true
-        return isUsed && underWay == 0
+        return isUsed && inFlight == 0
     }
 }
 
@@ -112,7 +112,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     /// Answers a refused request once the earlier ones are answered, and closes.
     private func refuse(_ context: ChannelHandlerContext) {
-        guard let refused, state.underWay == 1 else { return }
+        guard let refused, state.inFlight == 1 else { return }
         self.refused = nil
         for part in refused.parts(in: context.channel.allocator, origins: origins) {
             context.write(wrapOutboundOut(part), promise: nil)

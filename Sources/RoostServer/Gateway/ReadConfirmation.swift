@@ -9,7 +9,7 @@ import RoostAPI
 struct ReadConfirmation {
     private var asked: [ChannelID: Seq] = [:]
     private var next: [ChannelID: Seq] = [:]
-    private var isUnderWay = false
+    private var isInFlight = false
     /// Identifies the current or last ping.
     private var number: UInt32 = 0
 
@@ -24,20 +24,20 @@ struct ReadConfirmation {
 
     /// Returns the payload of the ping to send now; nil if there is nothing to confirm or one is under way.
     mutating func nextPing() -> ArraySlice<UInt8>? {
-        guard !isUnderWay, !next.isEmpty else { return nil }
-        (asked, next, isUnderWay) = (next, [:], true)
+        guard !isInFlight, !next.isEmpty else { return nil }
+        (asked, next, isInFlight) = (next, [:], true)
         number &+= 1
         return payload
     }
 
     /// The payload for a ping that is sent meanwhile for another reason; empty if none is under way. A client may answer only the newest
     /// ping, and thereby confirms the same.
-    var underWay: ArraySlice<UInt8> { isUnderWay ? payload : [] }
+    var inFlight: ArraySlice<UInt8> { isInFlight ? payload : [] }
 
     /// Returns what the answer to a ping confirms; nil if it answers another ping.
     mutating func receive(pong: ByteBuffer) -> [ChannelID: Seq]? {
-        guard isUnderWay, pong.readableBytesView.elementsEqual(payload) else { return nil }
-        defer { (asked, isUnderWay) = ([:], false) }
+        guard isInFlight, pong.readableBytesView.elementsEqual(payload) else { return nil }
+        defer { (asked, isInFlight) = ([:], false) }
         return asked
     }
 

@@ -168,8 +168,8 @@ struct SocketSession {
             refuse(error, closing: .unauthenticated, "the authenticate frame can't be read")
         case (.authenticate, _), (.unreadableCredentials, _):
             refuse(RoostError(.invalidArgument, "This socket is already authenticated.", field: "authenticate"))
-        case (.call(let number, _, _), .open) where budget.isUnderWay(number),
-            (.refused(let number, _), .open) where budget.isUnderWay(number):
+        case (.call(let number, _, _), .open) where budget.isInFlight(number),
+            (.refused(let number, _), .open) where budget.isInFlight(number):
             actions.append(.refused(Self.repeatedNumber))
             refuse(Self.repeatedNumber)
         case (.call(let number, let operation, let key), .open):
@@ -490,7 +490,7 @@ struct SocketSession {
         if isReadingPaused { decode(pressure) }
         if !isClosing, now - lastPingAt >= limits.pingInterval {
             lastPingAt = now
-            writeControl(.ping, readConfirmation.underWay)
+            writeControl(.ping, readConfirmation.inFlight)
         }
         return takeActions()
     }

@@ -9,14 +9,14 @@ extension ChaosClient {
             // The pace of a person who writes a lot.
             try? await Task.sleep(for: .milliseconds(random.number(30...170)))
             guard !Task.isCancelled, isLive else { continue }
-            if isActing, underWay.count < Self.underWayMax { doSomething() }
+            if isActing, inFlight.count < Self.inFlightMax { doSomething() }
             sendPending()
         }
     }
 
     func sendPending() {
-        while underWay.count < Self.underWayMax, let index = pending.firstIndex(where: { !$0.isUnderWay }) {
-            pending[index].isUnderWay = true
+        while inFlight.count < Self.inFlightMax, let index = pending.firstIndex(where: { !$0.isInFlight }) {
+            pending[index].isInFlight = true
             pending[index].attempts += 1
             let message = pending[index]
             let send = SendMessage(channel: message.name, clientId: message.clientId, text: "\(user) \(message.clientId)")

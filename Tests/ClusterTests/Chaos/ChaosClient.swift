@@ -13,7 +13,7 @@ actor ChaosClient {
         /// The channel as this call names it: by its id, or with its type.
         var name: ChannelID
         var attempts = 0
-        var isUnderWay = false
+        var isInFlight = false
     }
 
     enum Call {
@@ -39,7 +39,7 @@ actor ChaosClient {
     var isLive = false
     private var held: [Event] = []
     var pending: [Outgoing] = []
-    var underWay: [Int64: Call] = [:]
+    var inFlight: [Int64: Call] = [:]
     /// The calls of each channel whose replies are awaited, in order.
     private var order: [ChannelID: [Int64]] = [:]
     private var lastCall: Int64 = 0
@@ -52,7 +52,7 @@ actor ChaosClient {
     private var isEnded = false
     private let decoder = JSONDecoder()
 
-    static let underWayMax = 8
+    static let inFlightMax = 8
     /// Longer than a node holds an operation of a disconnected client.
     private static let turnMax = Duration.seconds(30)
     /// Longer than the interval between two pings: a connection that is silent for this long is dead.
@@ -92,7 +92,7 @@ actor ChaosClient {
     }
 
     /// Whether this client has nothing pending.
-    var isResting: Bool { !isActing && isLive && pending.isEmpty && underWay.isEmpty }
+    var isResting: Bool { !isActing && isLive && pending.isEmpty && inFlight.isEmpty }
 
     // MARK: One connection
 
@@ -110,11 +110,11 @@ actor ChaosClient {
         self.socket = socket
         isLive = false
         held = []
-        underWay = [:]
+        inFlight = [:]
         order = [:]
         for channel in turning { brokenTurns[channel] = .now }
         turning = []
-        for index in pending.indices { pending[index].isUnderWay = false }
+        for index in pending.indices { pending[index].isInFlight = false }
         view.beginConnection()
         post(Resume(after: view.position, channels: view.positions), as: .resume)
         await withTaskGroup { group in
@@ -154,7 +154,7 @@ actor ChaosClient {
             if isLive { view.apply(event) } else { held.append(event) }
         } else if text.hasPrefix(#"{"reply""#) {
             let reply = try decoder.decode(Bare.self, from: data)
-            guard let call = underWay.removeValue(forKey: reply.reply) else {
+            guard let call = inFlight.removeValue(forKey: reply.reply) else {
                 return view.fault(.refusal, "a reply without a call: \(reply.reply)")
             }
             checkOrder(of: reply.reply, reply.error)
@@ -200,7 +200,7 @@ actor ChaosClient {
         case .send(let id):
             guard let index = pending.firstIndex(where: { $0.clientId == id }) else { return }
             if let error {
-                pending[index].isUnderWay = false
+                pending[index].isInFlight = false
                 if error.retryAfterMilliseconds == nil, error.code != .internalError { pending.remove(at: index) }
                 return
             }
@@ -230,7 +230,7 @@ actor ChaosClient {
     func post(_ operation: some RoostAPI.Operation, as call: Call, in channel: ChannelID? = nil) {
         guard let socket, let frame = try? JSONWriter.bytes(of: CallFrame(call: lastCall + 1, with: operation)) else { return }
         lastCall += 1
-        underWay[lastCall] = call
+        inFlight[lastCall] = call
         if let channel { order[channel, default: []].append(lastCall) }
         socket.connection.post(RawSocket.frame(opcode: 1, frame))
     }

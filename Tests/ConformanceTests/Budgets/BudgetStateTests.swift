@@ -58,7 +58,7 @@ import Testing
         #expect(budget.mayDecode)
         budget.end(reply: Self.reply(500))
         budget.end(reply: Self.reply(256))
-        #expect([budget.underWayBytes, budget.heldBytes] == [0, 0])
+        #expect([budget.inFlightBytes, budget.heldBytes] == [0, 0])
     }
 
     @Test("I18 eight small pages run together once one was answered, and after a large page few may begin for a while")
@@ -130,7 +130,7 @@ import Testing
         calls.budget.begin(call: 0, asked: 80, .page)
         #expect(!calls.budget.mayDecode)
         calls.budget.end(reply: Self.reply(0))
-        #expect([calls.budget.underWayBytes, calls.budget.heldBytes] == [0, 0])
+        #expect([calls.budget.inFlightBytes, calls.budget.heldBytes] == [0, 0])
     }
 
     @Test("I18 a call's number is in use until its reply, whatever its size; a reply to no call releases nothing")
@@ -139,14 +139,14 @@ import Testing
             var budget = SocketBudget(limits: .init())
             budget.begin(call: -7, asked: asked, answer)
             budget.begin(call: 1, asked: 80, .small)
-            let weight = budget.underWayBytes
-            #expect(budget.isUnderWay(-7) && !budget.isUnderWay(7))
+            let weight = budget.inFlightBytes
+            #expect(budget.isInFlight(-7) && !budget.isInFlight(7))
             budget.end(reply: Self.reply(7))
-            #expect(budget.underWayBytes == weight)
+            #expect(budget.inFlightBytes == weight)
             budget.end(reply: Self.reply(-7))
-            #expect(!budget.isUnderWay(-7) && budget.underWayBytes < weight)
+            #expect(!budget.isInFlight(-7) && budget.inFlightBytes < weight)
             budget.end(reply: Self.reply(1))
-            #expect([budget.underWayBytes, budget.heldBytes] == [0, 0])
+            #expect([budget.inFlightBytes, budget.heldBytes] == [0, 0])
         }
         for number in [0, 9, -1, .max, .min] as [Int64] { #expect(ReplyFrame.call(of: Self.reply(number)) == number) }
     }
@@ -160,7 +160,7 @@ import Testing
         }
         #expect(left == [0, 0, 20_000, 20_000] && budget.heldBytes == budget.limits.smallCallBytes + 400)
         for number in 0..<4 { budget.end(reply: Self.reply(Int64(number))) }
-        #expect([budget.underWayBytes, budget.heldBytes] == [0, 0])
+        #expect([budget.inFlightBytes, budget.heldBytes] == [0, 0])
     }
 
     @Test("I18 unread replies and events count until they are read")

@@ -22,12 +22,12 @@ import Testing
     func requestsOfUser() async throws {
         let server = try await WatchedServer.start(arguments: ["--requests-per-user", "3"])
         let token = try await server.token("ann")
-        var underWay: [(connection: RawConnection, rest: String)] = []
+        var inFlight: [(connection: RawConnection, rest: String)] = []
         for number in 1...3 {
             let (first, second) = Self.halves(creating: ChannelID("channel-\(number)"), token: token)
             let connection = try await RawConnection.connect(port: server.port)
             try await connection.send(first)
-            underWay.append((connection, second))
+            inFlight.append((connection, second))
         }
         // A body counts as soon as its request is admitted.
         try await Polling.value {
@@ -50,7 +50,7 @@ import Testing
         let lines = server.log.split(separator: "\n")
         #expect(lines.contains { $0.contains("limit=requests-per-user") && $0.contains("user=ann") })
 
-        for (connection, rest) in underWay {
+        for (connection, rest) in inFlight {
             try await connection.send(rest)
             let answer = try TestServer.parse(await connection.receiveAll())
             #expect(answer.status == 200)

@@ -69,7 +69,7 @@ import Testing
         } until: {
             $0 == 100
         }
-        #expect(probe.performedCounts.count == most && most < probe.settings.underWayMax)
+        #expect(probe.performedCounts.count == most && most < probe.settings.inFlightMax)
         try await server.stop()
     }
 
@@ -95,7 +95,7 @@ import Testing
             $0 != nil
         }
         // The other kind has at most the remaining places.
-        #expect(endedBefore.withLock { $0 ?? .max } < settings.underWayMax)
+        #expect(endedBefore.withLock { $0 ?? .max } < settings.inFlightMax)
         try await server.stop()
     }
 
@@ -279,7 +279,7 @@ import Testing
         var settings = probe.settings
         // Long enough for those that don't hang, on a busy machine too.
         settings.performingTime = .seconds(3)
-        settings.underWayMax = 4
+        settings.inFlightMax = 4
         let server = try await TestServer { [settings] in $0.effects = settings }
         try await server.perform { context in
             for number in 0..<6 { try context.schedule(EffectProbe.outside, key: "\(number)", at: context.now) }

@@ -145,9 +145,9 @@ struct Relay {
     var now: Time = 0
     var sweep = Sweep()
     /// How many comparisons with the database wait for an answer.
-    private var headsUnderWay = 0
+    private var headReadsInFlight = 0
     /// While this many wait, no more are requested: they would pile up if the database doesn't answer.
-    private static let headsUnderWayMax = 2
+    private static let headReadsInFlightMax = 2
     private(set) var counts = Counts()
 
     /// Counts since the start, for the metrics.
@@ -173,10 +173,10 @@ struct Relay {
         case .fetched(let fetch, let fetched): receive(fetched, for: fetch)
         case .streamsRead(let token, let streams): receive(streams, for: token)
         case .heads(let heads):
-            headsUnderWay -= 1
+            headReadsInFlight -= 1
             for (stream, head) in heads { learn(head, of: stream) }
         case .headsFailed(let streams):
-            headsUnderWay -= 1
+            headReadsInFlight -= 1
             sweep.again(streams)
         case .emptied(let streams): possiblyUnused.formUnion(streams)
         case .unused(let streams, let time): close(streams, asOf: time)
@@ -334,8 +334,8 @@ struct Relay {
             let leavers = feed.reportedUpTo.map { MissedEvents.Leavers.joinedAfter($0) } ?? .all
             request(.fetch(Fetch(stream: stream, after: feed.position, purpose: .gap, leavers: leavers)))
         }
-        if headsUnderWay < Self.headsUnderWayMax, let part = sweep.next(of: feeds, at: now, settings) {
-            headsUnderWay += 1
+        if headReadsInFlight < Self.headReadsInFlightMax, let part = sweep.next(of: feeds, at: now, settings) {
+            headReadsInFlight += 1
             request(.readHeads(part))
         }
         if now - lastRetiredAt >= settings.retireInterval {
