@@ -20,8 +20,8 @@ extension Chat {
         case directory(URL)
         /// Like ``directory(_:)``, for a directory that an app shares with its extensions, such as an App Group's. iOS terminates an app that holds a
         /// lock there in the background (`0xdead10cc`), so the client releases the files when the app goes to the background: until the app is back,
-        /// the client is offline, other processes may open the files, and sending throws `unavailable`. An app that connects in the background opens
-        /// the files again, and releases them with ``Chat/disconnect()``.
+        /// other processes may open the files, and sending throws `unavailable`. An app that connects in the background opens the files again, and
+        /// releases them with ``Chat/disconnect()``.
         ///
         /// A chat created in the background, for instance in an app launched by a push, holds the files only while it is connected or connecting, or
         /// while it opens or writes them: messages sent without a connection are kept, unless another process has the files open.
@@ -73,8 +73,16 @@ extension Chat {
         /// Called, on any thread, with problems with this device's files that don't stop the client. Tell the user if an outbox had to be set aside.
         /// If nil, problems are only logged.
         public var onStorageProblem: (@Sendable (StorageProblem) -> Void)?
-        /// Whether the client checks its connection by itself when the app comes to the foreground or the network changes, on systems that report
-        /// this. If false, the app calls ``Chat/nudge()`` itself, and files of ``Storage/shared(_:)`` aren't released in the background.
+        /// Whether the client follows the app and the network by itself, on systems that report these.
+        ///
+        /// On iOS, tvOS, watchOS and visionOS, which suspend apps, it ends its connection when the app goes to the background, and connects again when
+        /// the app is back. Meanwhile nothing counts as read by ``LiveChannel/startReading()``, and the user gets pushes. A connection that the app
+        /// makes in the background lasts until ``Chat/disconnect()``. On all of Apple's systems it checks its connection when the app comes to the
+        /// foreground and when the network changes.
+        ///
+        /// If false, the app calls ``Chat/nudge()`` itself, and the client stays connected in the background until the system suspends the app: that is
+        /// for an app that keeps running there, for calls or music, and calls ``Chat/disconnect()`` itself. Files of ``Storage/shared(_:)`` aren't
+        /// released then.
         public var followsSystem: Bool = true
         /// The log for failures. Tokens and messages are never logged.
         public var logger: Logger = Logger(label: "roost")

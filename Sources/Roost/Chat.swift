@@ -87,9 +87,9 @@ public final class Chat: Sendable {
     /// While there is no network, or while the token provider throws, it keeps trying; ``LiveConnection/status`` says why. An app that starts
     /// offline calls ``start()`` instead.
     /// - Parameter timeout: How long to wait; nil to wait indefinitely. The client keeps trying after the timeout.
-    /// - Throws: `RoostError` with `not_connected` after the timeout, with the reason, if ``disconnect()`` is called meanwhile, and with
-    ///   ``Storage/shared(_:)`` if the app goes to the background (the client reconnects by itself when the app is back); the server's refusal, such
-    ///   as `unauthenticated` or `token_expired` (the client keeps trying, see ``ConnectionStatus/refused(_:)``); `invalid_argument`, immediately, if
+    /// - Throws: `RoostError` with `not_connected` after the timeout, with the reason, if ``disconnect()`` is called meanwhile, and if the app goes to
+    ///   the background (the client connects by itself when the app is back, see ``Configuration/followsSystem``); the server's refusal, such as
+    ///   `unauthenticated` or `token_expired` (the client keeps trying, see ``ConnectionStatus/refused(_:)``); `invalid_argument`, immediately, if
     ///   the URL isn't a server address; `unavailable` if this device's files can't be opened; `unauthenticated` after ``logOut(discardingUnsent:)``;
     ///   `CancellationError`.
     public func connect(timeout: Duration? = nil) async throws {

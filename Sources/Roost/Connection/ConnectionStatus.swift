@@ -3,7 +3,7 @@ public import RoostAPI
 
 /// The state of the client's connection to the server.
 public enum ConnectionStatus: Hashable, Sendable {
-    /// Not started, or disconnected by the app.
+    /// Not started, disconnected by the app, or the app is in the background (``Chat/Configuration/followsSystem``).
     case offline
     /// A token is being fetched, or a connection made.
     case connecting

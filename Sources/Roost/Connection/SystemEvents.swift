@@ -77,13 +77,13 @@ actor SystemEvents {
         return ObservationToken(task: task)
     }
 
-    /// On systems that suspend an app soon after it moves to the background, asks for time to release files: an app suspended with a lock on files of
-    /// an App Group is terminated. Elsewhere it does nothing.
+    /// On systems that suspend an app soon after it moves to the background, asks for time to end the connection, and to release files: an app suspended
+    /// with a lock on files of an App Group is terminated. Elsewhere it does nothing.
     static func hold() -> @Sendable () -> Void {
         #if canImport(Darwin) && !os(macOS)
         let isDone = DispatchSemaphore(value: 0)
         // The process runs while this waits, on one of the system's threads. If the time runs out first, the system calls again to end the wait.
-        ProcessInfo.processInfo.performExpiringActivity(withReason: "Releasing shared files") { isExpired in
+        ProcessInfo.processInfo.performExpiringActivity(withReason: "Ending the chat's connection") { isExpired in
             if isExpired { isDone.signal() } else { isDone.wait() }
         }
         return { isDone.signal() }

@@ -19,15 +19,16 @@ extension LiveChannel {
     ///
     /// Reading continues across reconnects, and while offline. It ends with ``stopReading()``, with ``markUnread(from:)`` on any of the user's
     /// devices, with the membership, and with the right to read: call this again once the right is back. When the app ends or its connection is lost,
-    /// the server ends reading (AM-46): messages that arrive later stay unread.
+    /// the server ends reading (AM-46): messages that arrive later stay unread. While the app is in the background nothing is read either, and reading
+    /// continues when it is back (``Chat/Configuration/followsSystem``).
     ///
     /// Returns when the server has accepted it, or at once without a connection. If the server can't accept it at the moment, it is asked again,
     /// which may take long. Cancelling ends the wait, not the reading.
     /// - Throws: `RoostError` with `not_member` or another refusal of the server: reading has ended then. `CancellationError`.
     public func startReading() async throws { try await chat.driver.startReading(id) }
 
-    /// Stops reading the channel on this device. Everything that has arrived so far is read, even while offline. Does nothing if the channel isn't
-    /// being read.
+    /// Stops reading the channel on this device. Everything that has arrived so far is read, even while offline, except what has arrived in the
+    /// background. Does nothing if the channel isn't being read.
     ///
     /// - Throws: `RoostError` with `unavailable` if this device can't store it.
     public func stopReading() async throws { try await chat.driver.stopReading(id) }

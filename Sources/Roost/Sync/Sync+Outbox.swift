@@ -424,10 +424,7 @@ extension Sync {
         var queue = queues[channel] ?? OutboxQueue()
         for item in others { queue.put(item, for: server) }
         var overlay = Overlay((queue.others + queue.newestChanges).filter { queue.isShown($0, by: server) })
-        // A channel being read counts as read as far as this device has it.
-        if let channel, reading[channel] != nil, let cursor = saved.channels[channel]?.cursor {
-            overlay.readSeq = max(overlay.readSeq ?? 0, cursor)
-        }
+        if let channel, let seq = readHere(channel) { overlay.readSeq = max(overlay.readSeq ?? 0, seq) }
         return overlay
     }
 

@@ -6,6 +6,8 @@ import RoostAPI
 ///
 /// A report that the server can't accept now is sent again later, whether a channel is read or no longer is. Callers that start reading wait for the
 /// outcome. What the user had marked as unread before is sent first, because that ends reading.
+///
+/// In the background nobody sees what arrives. Should the app connect there, the server isn't told that the user reads until the app is back.
 extension Sync {
     /// A report on the reading of a channel that the server couldn't accept.
     struct ReadingRetry: Hashable, Sendable {
@@ -17,7 +19,11 @@ extension Sync {
     }
 
     mutating func startReading(_ channel: ChannelID, for token: CallToken) {
-        reading[channel] = reading[channel] ?? 0
+        if reading[channel] == nil {
+            // It is from an earlier time in the channel.
+            pausedReading?[channel] = nil
+            reading[channel] = 0
+        }
         showOverlay(of: channel)
         guard isAuthenticated else { return emit(.reply(token, .success([]))) }
         reportStart(of: channel, for: token)
@@ -25,6 +31,10 @@ extension Sync {
 
     /// Reports to the server that a channel is read, or delays that until what precedes it is sent.
     mutating func reportStart(of channel: ChannelID, for token: CallToken? = nil) {
+        guard pausedReading == nil else {
+            if let token { emit(.reply(token, .success([]))) }
+            return
+        }
         guard isUnreadFirst(channel) else { return send(StartReading(channel: channel), for: .startReading(channel, token)) }
         var retry = readingRetries[channel] ?? ReadingRetry()
         retry.isBehindOutbox = true
@@ -51,15 +61,46 @@ extension Sync {
         calls.values.contains { if case .startReading(channel, _) = $0 { true } else { false } }
     }
 
-    /// Marks what this device has of the channel as read, as if by the user: without a connection the server doesn't know what was read.
+    /// The seq up to which a channel being read counts as read here: as far as this device has it, or had it when the app moved to the background. Nil
+    /// if it isn't being read.
+    func readHere(_ channel: ChannelID) -> Seq? {
+        guard reading[channel] != nil, let cursor = saved.channels[channel]?.cursor else { return nil }
+        guard let pausedReading else { return cursor }
+        guard let seen = pausedReading[channel], seen > 0 else { return nil }
+        return min(seen, cursor)
+    }
+
+    /// Pauses reading: the app is in the background. A connection that lasts there is told so.
+    mutating func pauseReading() {
+        guard pausedReading == nil else { return }
+        var seen: [ChannelID: Seq] = [:]
+        for channel in reading.keys { seen[channel] = saved.channels[channel]?.cursor }
+        pausedReading = seen
+        guard isAuthenticated, !mustRenewWatches else { return }
+        for channel in reading.keys.sorted() { send(StopReading(channel: channel), for: .stopReading(channel)) }
+    }
+
+    /// Continues reading: the app is back, and shows what has arrived meanwhile.
+    mutating func continueReading() {
+        guard pausedReading != nil else { return }
+        pausedReading = nil
+        for channel in reading.keys.sorted() { showOverlay(of: channel) }
+        // A connection that hasn't caught up yet is told then.
+        guard isAuthenticated, !mustRenewWatches else { return }
+        for channel in reading.keys.sorted() { reportStart(of: channel) }
+    }
+
+    /// Marks what this device has of the channel as read, as if by the user: without a connection the server doesn't know what was read. What has
+    /// arrived in the background isn't marked.
     mutating func stopReading(_ channel: ChannelID, id: Int64, at time: Timestamp, serverReadSeq: Seq, for token: CallToken) {
         let serverReadSeq = max(serverReadSeq, reading[channel] ?? 0)
+        let seen = readHere(channel)
         guard endReading(channel) else { return emit(.reply(token, .success([]))) }
-        guard ownPosition(in: channel) != nil else {
+        guard ownPosition(in: channel) != nil, let seen else {
             showOverlay(of: channel)
             return emit(.reply(token, .success([])))
         }
-        enqueue(.read(MarkRead(channel: channel)), id: id, at: time, serverReadSeq: serverReadSeq, for: token)
+        enqueue(.read(MarkRead(channel: channel, seq: seen)), id: id, at: time, serverReadSeq: serverReadSeq, for: token)
     }
 
     /// Ends the reading of a channel. The server is notified whatever ends it: otherwise it would continue to mark what arrives here.

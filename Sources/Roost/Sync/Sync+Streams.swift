@@ -263,6 +263,7 @@ extension Sync {
         userQuestions.forget()
         // Read positions of another history mean nothing.
         reading = reading.mapValues { _ in 0 }
+        pausedReading = pausedReading?.mapValues { _ in 0 }
         if isOther { for channel in overlays.keys { _ = overlayWrite(of: channel) } }
         emit(.store([.erase(epoch: epoch), .appRole(role)] + overlayWrites))
     }

@@ -163,6 +163,9 @@ struct Sync: Sendable {
     // Reading.
     /// The channels that the user reads at this moment, each with the position that the server has since reported; 0 before that.
     var reading: [ChannelID: Seq] = [:]
+    /// While the app is in the background: the channels that the user had been reading, each with the seq up to which this device had it then. Nil while
+    /// the app is in the foreground.
+    var pausedReading: [ChannelID: Seq]?
     /// Channels whose reading, or its end, couldn't be reported to the server yet.
     var readingRetries: [ChannelID: ReadingRetry] = [:]
     /// Channels that the user no longer reads but did on this connection, each with the seq up to which the server may still mark it for that.
@@ -244,6 +247,8 @@ struct Sync: Sendable {
         case .enqueue(let token, let operation, let id, let time, let serverReadSeq, let mayBeDeleted):
             enqueue(operation, id: id, at: time, serverReadSeq: serverReadSeq, mayBeDeleted: mayBeDeleted, for: token)
         case .startReading(let token, let channel): startReading(channel, for: token)
+        case .pauseReading: pauseReading()
+        case .continueReading: continueReading()
         case .stopReading(let token, let channel, let id, let time, let serverReadSeq):
             stopReading(channel, id: id, at: time, serverReadSeq: serverReadSeq, for: token)
         case .kept(let token, let id, let channel, let isGone, let underWay):

@@ -3,9 +3,10 @@ import RoostAPI
 
 /// Reactions to events of the app.
 ///
-/// An app that moves to the background is suspended soon: the connection ends, the files are released, and nothing is written until the app is back
-/// or connects. An app that is already in the background when its chat is created, or that has connected there, is running for a purpose: none of its
-/// requests is ended or refused. It has the files as long as it needs them, and releases them whenever they are idle.
+/// An app that moves to the background is suspended soon: the connection ends, and with it what the server believes that the user sees. Files that are
+/// shared are released, and nothing is written to them until the app is back or connects. An app that is already in the background when its chat is
+/// created, or that has connected there, is running for a purpose: none of its requests is ended or refused. It has shared files as long as it needs
+/// them, and releases them whenever they are idle.
 extension SyncDriver {
     /// Follows the app and the network, until the token is released.
     ///
@@ -13,7 +14,7 @@ extension SyncDriver {
     nonisolated func followSystem(
         _ center: NotificationCenter = .default, asking question: @escaping SystemEvents.Question = SystemEvents.isInBackground
     ) -> ObservationToken {
-        // Files that aren't shared are kept in the background.
+        // Only files that are shared have to be released.
         SystemEvents.follow(center, asking: environment.storage.isShared ? question : nil) { [weak self] event in
             await self?.take(event)
         }
@@ -22,7 +23,7 @@ extension SyncDriver {
     func take(_ event: SystemEvents.Event) async {
         switch event {
         case .foreground:
-            isInBackground = false
+            note(isInBackground: false)
             if suspended == nil { nudge() } else { await resume() }
         case .active:
             // Apps with scenes report that they are in the background while they are launched to the foreground, so this may be the first sign of
@@ -30,16 +31,23 @@ extension SyncDriver {
             // or try to connect before the wait is over.
             if isInBackground { await take(.foreground) }
         case .background:
-            isInBackground = true
-            if environment.storage.isShared { await suspend() }
+            note(isInBackground: true)
+            await suspend()
         case .alreadyInBackground:
-            isInBackground = true
+            note(isInBackground: true)
             await releaseFilesInBackground()
         case .otherNetwork: nudge()
         }
     }
 
-    /// Ends the connection, and releases the files once everything in progress is written.
+    private func note(isInBackground: Bool) {
+        self.isInBackground = isInBackground
+        // One that is created later begins with it.
+        if machine != nil { submit(isInBackground ? .pauseReading : .continueReading) }
+    }
+
+    /// Ends the connection, and releases shared files once everything in progress is written. Calls whose answers haven't arrived fail, and the outbox
+    /// keeps what isn't acknowledged.
     func suspend() async {
         guard suspended == nil, opening != nil || startsUnderWay > 0, let files = try? await files() else { return }
         // What the machine is created from is read by then. A connection that was just requested may not have got that far.
@@ -47,12 +55,28 @@ extension SyncDriver {
         // After a refusal, the status doesn't say whether the machine keeps trying. What the app has ended may still be ending.
         let isTrying = machine.map { $0.phase != .idle || startsUnderWay > 0 } ?? false
         let isUnderWay = isTrying && stopCountAtStart == stopCount
-        suspended = Suspended(files: files, isUnderWay: isUnderWay, stopCount: stopCount + 1, takesBackToWrite: false)
-        // The gate of the files waits for writes in progress, and lets no new ones begin.
+        let isShared = environment.storage.isShared
+        guard isShared || isUnderWay else { return }
+        suspended = Suspended(
+            files: isShared ? files : nil, isUnderWay: isUnderWay, stopCount: stopCount + 1, takesBackToWrite: false)
+        holdUntilClosed()
         await endConnection()
+        guard isShared else { return }
         await rest()
+        // The gate of the files waits for writes in progress, and lets no new ones begin.
         // An app that connects in the background has taken them back.
         if suspended != nil { await files.suspend() }
+    }
+
+    /// Keeps the system from suspending the process until the connection that is about to end is closed: until the server learns of the end, the user
+    /// counts as connected, and gets no pushes. A server that doesn't answer is given a few seconds.
+    private func holdUntilClosed() {
+        guard let connection else { return }
+        let release = SystemEvents.hold()
+        Task {
+            await connection.value
+            release()
+        }
     }
 
     /// Whether the app is in the background, and no connection, existing or requested, needs the files that it shares.
@@ -138,10 +162,11 @@ extension SyncDriver {
     /// - Throws: `RoostError` with `unavailable` if another process has them, or has deleted them.
     func takeFilesBack() throws {
         guard let suspended else { return }
-        try suspended.files.resume()
+        try suspended.files?.resume()
         self.suspended = nil
+        guard let files = suspended.files else { return }
         isReopened = true
         // Live objects are notified once the machine has read the files. Without a machine, nothing else notifies them.
-        if machine == nil { suspended.files.store.signals.signal(.everything) }
+        if machine == nil { files.store.signals.signal(.everything) }
     }
 }

@@ -60,9 +60,10 @@ actor SyncDriver {
     /// The callers that wait until no batch is in progress.
     private var waitingForRest: [CheckedContinuation<Void, Never>] = []
     var upkeep: CacheUpkeep
-    /// What the driver has released while the app is in the background.
+    /// What the driver has ended or released while the app is in the background.
     struct Suspended {
-        var files: SyncFiles
+        /// The files that were released; nil if they aren't shared, and were kept.
+        var files: SyncFiles?
         /// Whether it was connected, trying to connect, or about to.
         var isUnderWay: Bool
         /// The value of ``stopCount`` after the stop for the background. If it differs, the app has disconnected since.
@@ -71,6 +72,8 @@ actor SyncDriver {
         var takesBackToWrite: Bool
     }
     var suspended: Suspended?
+    /// Whether the files are released to other processes.
+    var hasReleasedFiles: Bool { suspended?.files != nil }
     /// Whether the app is in the background, as last reported by the system, or as found when the chat was created.
     var isInBackground = false
     /// The writes that the outbox file has refused so far.
@@ -170,12 +173,13 @@ actor SyncDriver {
                     settings: environment.settings, saved: saved,
                     outbox: try await savedOutbox(), random: environment.random)
                 // The process may have ended between the writes of the two files. Released files are written when they are taken back.
-                if overlays != machine.overlays, suspended == nil, let failure = await store(machine.overlayWrites) {
+                if overlays != machine.overlays, !hasReleasedFiles, let failure = await store(machine.overlayWrites) {
                     await storeFailed(files.store, "\(failure)")
                 }
                 // The user may have logged out meanwhile: a machine without inputs would never answer.
                 try await requireSession()
                 self.machine = machine
+                if isInBackground { self.machine?.pauseReading() }
                 if mayHaveOrphanedOperations { Task { await drain() } }
                 return files
             }
@@ -251,7 +255,7 @@ actor SyncDriver {
     /// Makes the machine send what another chat of the same files has left in the outbox.
     private func takeOver() async {
         // A driver that releases its files in the background reads them anyway when it takes them back.
-        guard suspended == nil else { return }
+        guard !hasReleasedFiles else { return }
         mayHaveOrphanedOperations = true
         await drain()
     }
@@ -280,7 +284,7 @@ actor SyncDriver {
 
     /// Makes the machine learn what another chat of the same files has done with the outbox, before it decides by what it knows of that.
     private func readOutboxOfOthers() async {
-        guard suspended == nil, inputs.contains(where: \.dependsOnOutbox), let files = try? await files(), files.isShared,
+        guard !hasReleasedFiles, inputs.contains(where: \.dependsOnOutbox), let files = try? await files(), files.isShared,
             // Without it, the machine continues from what it knows.
             let outbox = try? await savedOutbox()
         else { return }
@@ -412,7 +416,7 @@ actor SyncDriver {
                 guard count == 0 else { throw UnsentOperations(count: count) }
             } catch {
                 endCheck(isLoggingOut: false)
-                if suspended != nil { await files.suspend() }
+                if hasReleasedFiles { await files.suspend() }
                 await releaseFilesInBackground()
                 throw error
             }

@@ -197,6 +197,10 @@ extension Sync {
         /// deleted that.
         case enqueue(CallToken, OutboxOperation, id: Int64, at: Timestamp, serverReadSeq: Seq = 0, mayBeDeleted: Bool = false)
         case startReading(CallToken, ChannelID)
+        /// The app is in the background: the user sees nothing of the channels that they read.
+        case pauseReading
+        /// The app is in the foreground again.
+        case continueReading
         /// With the values for the read mark that is enqueued.
         case stopReading(CallToken, ChannelID, id: Int64, at: Timestamp, serverReadSeq: Seq = 0)
         /// What the machine had written for the operation of ``Output/kept(_:_:of:)`` is in the file, unless that was a change of an operation or of

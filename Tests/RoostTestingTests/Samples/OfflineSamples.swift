@@ -20,6 +20,12 @@ import RoostAPI
     }
     // sample.end
 
+    // sample.begin
+    try await chat.connect(timeout: .seconds(20))
+    try await chat.channel("general").sendConfirmed("On my way.")
+    await chat.disconnect()
+    // sample.end
+
     let channel = chat.channel("general")
     // sample.begin
     do {

@@ -15,7 +15,8 @@ struct LogOutTests {
 
     private func chat(_ storage: Chat.Storage? = nil, _ transport: any Transport = TinyServer()) -> Chat {
         var configuration = Chat.Configuration(
-            storage: storage ?? .directory(directory), logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            storage: storage ?? .directory(directory), followsSystem: false,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         configuration.transport = transport
         return Chat(url: url, user: "ann", configuration: configuration) { "token" }
     }
