@@ -5,7 +5,7 @@ public import RoostAPI
 ///
 /// ``channel`` is nil until this device knows the channel: because the user is, was or is invited to be a member of it, or because
 /// ``Chat/getChannel(_:)`` has fetched it. It is kept up to date while the user is a member, and while a non-member who may read it watches it
-/// (``watch(limit:watchersLimit:)``): ``unreadCount`` is 0 then, and it isn't among the user's channels. After that it stays as last seen, without
+/// (``watching()``): ``unreadCount`` is 0 then, and it isn't among the user's channels. After that it stays as last seen, without
 /// ``lastMessage``.
 @MainActor @Observable
 public final class LiveChannel: Identifiable {

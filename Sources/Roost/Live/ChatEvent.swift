@@ -25,8 +25,11 @@ public enum ChatEvent: Hashable, Sendable {
         /// came from, and this device was itself waiting for an answer, or the server may have marked a channel as read because the user is reading
         /// it here (``LiveChannel/startReading()``). It is always known for messages sent with ``LiveChannel/send(_:)-(MessageDraft)``.
         public internal(set) var isFromOtherDevice: Bool?
-        /// Whether this device was watching the channel when the server sent the event, as it does while the channel is open on a screen
-        /// (``LiveChannel/watch(limit:watchersLimit:)``, ``LivePresence``). If false, an app shows a notification (ST-07).
+        /// Whether this device was watching the channel when the server sent the event, as it does while the channel is open on a screen that watches it
+        /// (``LiveChannel/watching()``, ``LivePresence``).
+        ///
+        /// An app in the foreground shows a notification for a new message if this is false, unless the message is the user's own, silent or a system
+        /// message, or its `pushOption` is `suppress`, or the user has muted the channel (ST-07).
         ///
         /// Always false for events that only this user receives, such as `mentionReceived`, and after a reconnect until the watch has been resumed.
         /// Events missed while the client was away have no such value: they are covered by ``ChatEvent/missed(after:)``.

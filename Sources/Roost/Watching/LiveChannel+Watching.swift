@@ -1,7 +1,23 @@
 public import RoostAPI
 
 extension LiveChannel {
+    /// Watches the channel until the token is invalidated or released: a screen that shows the channel keeps one (ST-06).
+    ///
+    /// Without a connection, the watch begins with the next one. It begins again after each reconnect, and when the user rejoins the channel or may watch
+    /// it again. Tokens are counted: the channel is watched as long as one is kept, for example by one of two windows that show it, and neither
+    /// ``unwatch()`` nor the end of a ``LivePresence`` changes that. While the server refuses the watch, for instance with `not_member`, the channel
+    /// isn't watched; ``watch(limit:watchersLimit:)`` throws the reason, and returns the channel's state.
+    ///
+    /// Watching makes a non-member who may read the channel receive its events, as ``watch(limit:watchersLimit:)`` does. The token keeps the chat alive.
+    public func watching() -> ObservationToken {
+        let watch = ChannelWatch(of: id, in: chat)
+        return ObservationToken { withExtendedLifetime(watch) {} }
+    }
+
     /// Watches the channel and returns its state (ST-01, ST-05). A watch ends with the connection; the client renews it after a reconnect.
+    ///
+    /// It needs a connection: a call that fails isn't repeated. Calls aren't counted: one ``unwatch()`` ends the watches of all of them. For a screen, use
+    /// ``watching()``.
     ///
     /// A non-member who may read the channel receives its events as a member does while it is watched (ST-06): ``Chat/events`` delivers them, this object
     /// follows the channel's counters and newest message, and lists show its messages. If events were missed, for example during a reconnect,
@@ -18,9 +34,11 @@ extension LiveChannel {
         try await chat.call(WatchChannel(channel: id, limit: limit, watchersLimit: watchersLimit))
     }
 
-    /// Ends the watches that ``watch(limit:watchersLimit:)`` and ``Chat/watch(_:isolation:)`` began. Does nothing if there are none (ST-10).
+    /// Ends the watches that ``watch(limit:watchersLimit:)`` and ``Chat/watch(_:isolation:)`` began, however many calls there were. Does nothing if there
+    /// are none (ST-10).
     ///
-    /// A ``LivePresence`` of the channel holds its own watch: while one is kept, the channel stays watched and its events keep arriving.
+    /// A token of ``watching()`` and a ``LivePresence`` of the channel hold their own watches: while one is kept, the channel stays watched and its events
+    /// keep arriving.
     ///
     /// Without a connection this returns at once: the watch has ended with the connection, and a reconnect doesn't renew it.
     /// - Throws: The errors of ``Chat/call(_:isolation:)``, except `not_connected` while offline.

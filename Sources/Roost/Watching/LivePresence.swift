@@ -123,19 +123,3 @@ extension LiveChannel {
     /// The number of members who are online, as a live object that watches the channel. Each call creates a new one; keep it while it is shown.
     public func presence() -> LivePresence { LivePresence(of: id, in: chat) }
 }
-
-/// Watches a channel until it is released.
-private final class WatchHold: Sendable {
-    private let driver: SyncDriver
-    private let number = Int64.random(in: 1...Int64.max)
-
-    init(_ driver: SyncDriver) { self.driver = driver }
-
-    deinit {
-        Task { [driver, number] in await driver.submit(.release(number)) }
-    }
-
-    func watch(_ channel: ChannelID) async throws -> WatchedChannel {
-        try await driver.hold(channel, by: number).decoded()
-    }
-}

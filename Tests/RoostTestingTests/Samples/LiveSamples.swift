@@ -2,12 +2,37 @@ import Foundation
 import Roost
 import RoostAPI
 
+@MainActor private func show(_ channel: LiveChannel) async {
+    // sample.begin
+    let watching = channel.watching()
+    let watchers = channel.watchers()
+    for await update in watchers.updates { print(update.items.map(\.name), watchers.watcherCount) }
+    watching.invalidate()
+    // sample.end
+}
+
 @MainActor private func watch(_ channel: LiveChannel) async throws {
     // sample.begin
     let state = try await channel.watch()
     print(state.online, state.watcherCount)
-    let watchers = channel.watchers()
-    for await update in watchers.updates { print(update.items.map(\.name), watchers.watcherCount) }
+    try await channel.unwatch()
+    // sample.end
+}
+
+@MainActor private func notify(_ chat: Chat) async throws {
+    // sample.begin
+    for await event in chat.events {
+        guard case .happened(let news) = event, news.kind == .messageNew, let message = news.message else { continue }
+        if news.isWatched || news.isOwn || message.isSilent || message.kind == .system { continue }
+        let channel = chat.channel(message.channelId)
+        try await channel.loaded()
+        let isMuted = channel.membership?.isNotificationsMuted ?? false
+        switch message.pushOption {
+        case .force: print(message.sender, message.text)
+        case .suppress: break
+        default: if !isMuted { print(message.sender, message.text) }
+        }
+    }
     // sample.end
 }
 
