@@ -90,8 +90,8 @@ public final class Chat: Sendable {
     /// - Throws: `RoostError` with `not_connected` after the timeout, with the reason, if ``disconnect()`` is called meanwhile, and if the app goes to
     ///   the background (the client connects by itself when the app is back, see ``Configuration/followsSystem``); the server's refusal, such as
     ///   `unauthenticated` or `token_expired` (the client keeps trying, see ``ConnectionStatus/refused(_:)``); `invalid_argument`, immediately, if
-    ///   the URL isn't a server address; `unavailable` if this device's files can't be opened; `unauthenticated` after ``logOut(discardingUnsent:)``;
-    ///   `CancellationError`.
+    ///   the URL isn't a server address; `unavailable` if this device's files can't be opened; `unauthenticated` after
+    ///   ``logOut(discardingUnsent:signingOutDevice:)``; `CancellationError`.
     public func connect(timeout: Duration? = nil) async throws {
         try await driver.connect(timeout: timeout)
         await liveConnection?.catchUp()

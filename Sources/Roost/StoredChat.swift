@@ -12,8 +12,8 @@ public import RoostAPI
 /// Each answer shows a single moment: the state as of the app's last connection. Later changes that the app stores appear in the next answer.
 /// Messages still on their way to the server aren't included.
 ///
-/// It becomes invalid once its file is deleted or replaced, for instance by ``Chat/logOut(discardingUnsent:)`` in the app, or because the file was
-/// damaged: each function then throws `unavailable`. Make a new one.
+/// It becomes invalid once its file is deleted or replaced, for instance by ``Chat/logOut(discardingUnsent:signingOutDevice:)`` in the app, or because
+/// the file was damaged: each function then throws `unavailable`. Make a new one.
 public struct StoredChat: Sendable {
     /// The user that the chat belongs to.
     public let user: UserID

@@ -17,8 +17,8 @@ public enum ConnectionStatus: Hashable, Sendable {
     /// again. A token that was good until it expired or was revoked is replaced without this status.
     case refused(RoostError)
     /// The client can't start connecting, and the error says why: with `invalid_argument` the URL isn't a server address, with `unavailable` this
-    /// device's files can't be opened, and with `unauthenticated` the user has logged out (``Chat/logOut(discardingUnsent:)``). Nothing is tried
-    /// until the app calls ``Chat/connect(timeout:)`` or ``Chat/start()`` again.
+    /// device's files can't be opened, and with `unauthenticated` the user has logged out (``Chat/logOut(discardingUnsent:signingOutDevice:)``). Nothing
+    /// is tried until the app calls ``Chat/connect(timeout:)`` or ``Chat/start()`` again.
     case failed(RoostError)
 
     /// Whether the client is connected or trying to connect.

@@ -54,7 +54,7 @@ extension Chat {
     /// Later calls wait until all marks are stored, so a channel that is marked as unread next stays unread. Leave `isolation` out, as for
     /// ``call(_:isolation:)``.
     ///
-    /// - Throws: `RoostError` with `unavailable` if this device can't read or store it, `unauthenticated` after ``Chat/logOut(discardingUnsent:)``;
-    ///   `CancellationError`.
+    /// - Throws: `RoostError` with `unavailable` if this device can't read or store it, `unauthenticated` after
+    ///   ``Chat/logOut(discardingUnsent:signingOutDevice:)``; `CancellationError`.
     public func markAllRead(isolation: isolated (any Actor)? = #isolation) async throws { try await driver.markAllRead() }
 }

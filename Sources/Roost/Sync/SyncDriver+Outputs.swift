@@ -149,6 +149,7 @@ extension SyncDriver {
 
     /// One call at a time: the machine requests the next token only after this one arrived, failed or was given up.
     private func fetchToken() {
+        guard mayConnect else { return }
         let provider = environment.token
         // Weak, so the task doesn't keep the chat alive.
         tokenFetch = Task { [weak self] in
@@ -164,7 +165,11 @@ extension SyncDriver {
         }
     }
 
+    /// Whether the machine may connect. If the server has just signed out the device of a user who logs out, another connection would list it again.
+    private var mayConnect: Bool { !isLoggingOut }
+
     private func open(_ number: Int64) {
+        guard mayConnect else { return }
         let (commands, continuation) = AsyncStream.makeStream(of: TransportCommand.self)
         outgoing = continuation
         let (transport, url) = (environment.transport, environment.url)

@@ -243,7 +243,7 @@ extension SyncDriver {
     }
 
     /// Gives the machine an input whose answer resumes a caller: at once if the chat has ended, because nothing answers then.
-    private func ask(_ input: Sync.Input, for token: CallToken, _ continuation: CheckedContinuation<CallAnswer, any Error>) {
+    func ask(_ input: Sync.Input, for token: CallToken, _ continuation: CheckedContinuation<CallAnswer, any Error>) {
         guard !hasEnded else { return continuation.resume(throwing: Self.loggedOut) }
         replies[token] = continuation
         submit(input)
@@ -344,7 +344,7 @@ extension SyncDriver {
         return machine?.server
     }
 
-    private func nextToken() -> CallToken {
+    func nextToken() -> CallToken {
         lastToken += 1
         return lastToken
     }

@@ -389,17 +389,17 @@ actor SyncDriver {
     // MARK: Logging out
 
     /// Deletes the user's files. Such requests are handled one after another.
-    func logOut(discardingUnsent: Bool) async throws {
+    func logOut(discardingUnsent: Bool, signingOutDevice: Bool) async throws {
         let previous = lastLogOut
         let task = Task {
             _ = await previous?.result
-            try await erase(discardingUnsent: discardingUnsent)
+            try await erase(discardingUnsent: discardingUnsent, signingOutDevice: signingOutDevice)
         }
         lastLogOut = task
         try await task.value
     }
 
-    private func erase(discardingUnsent: Bool) async throws {
+    private func erase(discardingUnsent: Bool, signingOutDevice: Bool) async throws {
         let files = try await files()
         if !hasEnded {
             isCheckingLogOut = true
@@ -421,6 +421,7 @@ actor SyncDriver {
                 throw error
             }
             endCheck(isLoggingOut: true)
+            if signingOutDevice { await signOut(files.device) }
             await end()
         }
         try await files.erase()

@@ -191,4 +191,27 @@ import Testing
         for client in [reopened, phone, unnamed] { await client.disconnect() }
         try await server.stop()
     }
+
+    @Test("a user who logs out is no longer listed with the device if they want that and it is online, and logs out in any case")
+    func logOut() async throws {
+        let server = try await TestServer()
+        let (laptop, phone, tablet) = (chat("ann", at: server), chat("ann", at: server), chat("ann", at: server))
+        for client in [laptop, phone, tablet] { try await client.connect() }
+        let ids = [try await laptop.deviceId, try await phone.deviceId, try await tablet.deviceId]
+        #expect(Set(try await laptop.devices().map(\.deviceId)) == Set(ids))
+        let current = try await phone.devices().filter(\.isCurrent)
+        #expect(current.map(\.deviceId) == [ids[1]])
+
+        try await phone.logOut(signingOutDevice: true)
+        #expect(Set(try await laptop.devices().map(\.deviceId)) == [ids[0], ids[2]])
+        await tablet.disconnect()
+        try await tablet.logOut(signingOutDevice: true)
+        try await laptop.logOut()
+        let back = chat("ann", at: server)
+        try await back.connect()
+        let own = try await back.deviceId
+        #expect(Set(try await back.devices().map(\.deviceId)) == [ids[0], ids[2], own])
+        await back.disconnect()
+        try await server.stop()
+    }
 }

@@ -17,3 +17,19 @@ private func token(server: URL, fetch: @escaping @Sendable (URLComponents) async
     // sample.end
     await chat.disconnect()
 }
+
+private struct SessionBackend: Sendable {
+    func endSession(on device: DeviceID) async throws {}
+}
+
+private func signOut(_ chat: Chat, backend: SessionBackend) async throws {
+    // sample.begin
+    let device = try await chat.deviceId
+    do {
+        try await chat.logOut(signingOutDevice: true)
+        try await backend.endSession(on: device)
+    } catch let unsent as UnsentOperations {
+        print("\(unsent.count) messages and changes haven't been sent.")
+    }
+    // sample.end
+}

@@ -96,6 +96,54 @@ struct LogOutCheckTests {
         #expect(refusal?.code == .unavailable && refusal?.message.contains("can't be read") == true)
     }
 
+    @Test("A log-out that signs out the device asks the server if there is a connection, and waits for its answer for some seconds")
+    func unansweredSignOut() async throws {
+        let (server, clock) = (ScriptedServer { _ in .nothing }, ManualClock())
+        let chat = try await server.connected(clock)
+        let logOut = Task { try await chat.logOut(signingOutDevice: true) }
+        try await until { clock.ends.contains(.seconds(5)) }
+        #expect(await !chat.driver.hasEnded)
+        clock.advance(by: .seconds(5))
+        try await logOut.value
+        try await until { await server.operations().contains("device.signOut") }
+        #expect(await chat.driver.hasEnded)
+
+        let never = Chat(url: url, user: "ann", configuration: configuration(.inMemory)) { "token" }
+        try await never.logOut(signingOutDevice: true)
+    }
+
+    /// Answers like a server that has signed out the device: it closes the connection for lack of a valid token.
+    private struct SigningOut: Transport {
+        let server = ScriptedServer { $0.operation == "device.signOut" ? .lost : .nothing }
+
+        func run(
+            url: URL, outgoing: AsyncStream<TransportCommand>, receive: @escaping @Sendable (TransportEvent) async -> Void
+        ) async {
+            await server.run(url: url, outgoing: outgoing) { event in
+                guard case .closed = event else { return await receive(event) }
+                await receive(.closed(code: CloseCode.tokenRevoked.rawValue, reason: "token_revoked"))
+            }
+        }
+    }
+
+    @Test("A device that is signed out with the log-out doesn't ask for another token, and doesn't connect again")
+    func noNewToken() async throws {
+        var configuration = configuration(.inMemory)
+        configuration.transport = SigningOut()
+        let fetches = Turn()
+        let chat = Chat(url: url, user: "ann", configuration: configuration) {
+            _ = fetches.next()
+            return "token"
+        }
+        try await chat.connect()
+        try await chat.logOut(signingOutDevice: true)
+        await letOthersRun()
+        #expect(fetches.next() == 1)
+        #expect(chat.driver.statuses.current == .offline)
+        let refusal = await #expect(throws: RoostError.self) { _ = try await chat.deviceId }
+        #expect(refusal?.code == .unauthenticated)
+    }
+
     private final class Provider: Sendable {
         let isAsked = Atomic(false)
         let isCancelled = Atomic(false)
