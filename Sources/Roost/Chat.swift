@@ -30,7 +30,9 @@ public final class Chat: Sendable {
     ///   - user: The user that the tokens are for.
     ///   - configuration: Settings such as storage and timeouts.
     ///   - token: Returns a token for the user. It is called again when a token has expired or was refused, and retried later if it throws. One call
-    ///     runs at a time. A call that hasn't returned within a minute is cancelled; if it ignores the cancellation, the next one runs beside it.
+    ///     runs at a time. A call that hasn't returned within a minute is cancelled; if it ignores the cancellation, the next one runs beside it. If
+    ///     the user's session in the app has ended, it throws a `RoostError` with `unauthenticated`: that error becomes the status
+    ///     (``ConnectionStatus/failed(_:)``), and it isn't called again until the app connects again.
     public init(
         url: URL, user: UserID, configuration: Configuration = Configuration(), token: @escaping @Sendable () async throws -> String
     ) {
@@ -90,8 +92,8 @@ public final class Chat: Sendable {
     /// - Throws: `RoostError` with `not_connected` after the timeout, with the reason, if ``disconnect()`` is called meanwhile, and if the app goes to
     ///   the background (the client connects by itself when the app is back, see ``Configuration/followsSystem``); the server's refusal, such as
     ///   `unauthenticated` or `token_expired` (the client keeps trying, see ``ConnectionStatus/refused(_:)``); `invalid_argument`, immediately, if
-    ///   the URL isn't a server address; `unavailable` if this device's files can't be opened; `unauthenticated` after
-    ///   ``logOut(discardingUnsent:signingOutDevice:)``; `CancellationError`.
+    ///   the URL isn't a server address; `unavailable` if this device's files can't be opened; `unauthenticated`, without
+    ///   another attempt, if the token provider throws it, and after ``logOut(discardingUnsent:signingOutDevice:)``; `CancellationError`.
     public func connect(timeout: Duration? = nil) async throws {
         try await driver.connect(timeout: timeout)
         await liveConnection?.catchUp()

@@ -17,8 +17,8 @@ public enum ConnectionStatus: Hashable, Sendable {
     /// again. A token that was good until it expired or was revoked is replaced without this status.
     case refused(RoostError)
     /// The client can't start connecting, and the error says why: with `invalid_argument` the URL isn't a server address, with `unavailable` this
-    /// device's files can't be opened, and with `unauthenticated` the user has logged out (``Chat/logOut(discardingUnsent:signingOutDevice:)``). Nothing
-    /// is tried until the app calls ``Chat/connect(timeout:)`` or ``Chat/start()`` again.
+    /// device's files can't be opened, and with `unauthenticated` the token provider has thrown this very error, or the user has logged out
+    /// (``Chat/logOut(discardingUnsent:signingOutDevice:)``). Nothing is tried until the app calls ``Chat/connect(timeout:)`` or ``Chat/start()`` again.
     case failed(RoostError)
 
     /// Whether the client is connected or trying to connect.
@@ -44,7 +44,7 @@ public enum ConnectionStatus: Hashable, Sendable {
 public struct WaitingReason: Hashable, Sendable, CustomStringConvertible {
     /// The kind of problem, which tells where to look.
     public enum Cause: Hashable, Sendable {
-        /// The app's token provider threw, or gave no answer in time.
+        /// The app's token provider threw, or gave no answer in time. The message describes its error.
         case tokenProvider
         /// The server can't be reached: there is no network, the host is unknown, nothing listens there, or the connection went dead.
         case network

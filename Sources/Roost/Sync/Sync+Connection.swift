@@ -61,6 +61,15 @@ extension Sync {
         if phase == .fetchingToken { wait(because: WaitingReason(.tokenProvider, "the token provider failed: \(reason)")) }
     }
 
+    /// The user's session in the app has ended: to ask again would only trouble its backend.
+    mutating func tokenDenied(_ error: RoostError) {
+        guard isFetchingToken else { return }
+        isFetchingToken = false
+        emit(.cancelTimer(.token))
+        log(.notice, "The token provider has no token: \(error.message)")
+        if phase == .fetchingToken { giveUp(.failed(error), because: error) }
+    }
+
     mutating func tokenTimedOut() {
         guard isFetchingToken else { return }
         emit(.cancelToken)
@@ -214,14 +223,17 @@ extension Sync {
         beginConnecting()
     }
 
-    /// No token lets a deactivated user connect, so nothing is tried until the app connects again.
-    private mutating func shutOut(_ error: RoostError) {
+    /// No token lets a deactivated user connect.
+    private mutating func shutOut(_ error: RoostError) { giveUp(.refused(error), because: error) }
+
+    /// Tries nothing until the app connects again.
+    private mutating func giveUp(_ status: Status, because error: RoostError) {
         token = nil
         endConnection(error)
         emit(.cancelTimer(.reconnect))
         phase = .idle
         attempts = 0
-        set(.refused(error))
+        set(status)
     }
 
     mutating func handshakeTimedOut() {

@@ -61,6 +61,7 @@ struct Sync: Sendable {
         case offline, connecting, online
         case waiting(Duration, WaitingReason)
         case refused(RoostError)
+        case failed(RoostError)
     }
 
     let user: UserID
@@ -232,6 +233,7 @@ struct Sync: Sendable {
         case .nudge: nudge()
         case .token(let token): tokenArrived(token)
         case .tokenFailed(let reason): tokenFailed(reason)
+        case .tokenDenied(let error): tokenDenied(error)
         case .deviceTime(let time): deviceTime = time
         case .transport(let number, let event): transport(event, of: number)
         case .timer(let timer): fire(timer)

@@ -156,6 +156,8 @@ extension SyncDriver {
             let input: Sync.Input
             do {
                 input = .token(try await provider())
+            } catch let error as RoostError where error.code == .unauthenticated {
+                input = .tokenDenied(error)
             } catch {
                 input = .tokenFailed("\(error)")
             }
@@ -276,6 +278,9 @@ extension SyncDriver {
             finishConnecting(.success(()))
         case .refused(let error):
             statuses.send(.refused(error))
+            finishConnecting(.failure(error))
+        case .failed(let error):
+            statuses.send(.failed(error))
             finishConnecting(.failure(error))
         case .offline:
             statuses.send(.offline)

@@ -173,6 +173,8 @@ extension Sync {
         case nudge
         case token(String)
         case tokenFailed(String)
+        /// The token provider has none, and won't have one until the user has signed in to the app again.
+        case tokenDenied(RoostError)
         /// The time of this device's clock. Arrives before a connection opens.
         case deviceTime(Timestamp)
         /// An event of a connection; the number is that of the ``Output/open(_:)`` that opened it.

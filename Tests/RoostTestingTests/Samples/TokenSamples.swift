@@ -18,6 +18,22 @@ private func token(server: URL, fetch: @escaping @Sendable (URLComponents) async
     await chat.disconnect()
 }
 
+private struct SessionExpired: Error {}
+
+@MainActor private func followSession(server: URL, backend: Backend, showSignIn: () -> Void) async {
+    // sample.begin
+    let chat = Chat(url: server, user: "ann") {
+        do {
+            return try await backend.chatToken()
+        } catch is SessionExpired {
+            throw RoostError(.unauthenticated, "The session has expired.")
+        }
+    }
+    chat.start()
+    for await case .failed(let error) in chat.connection.updates where error.code == .unauthenticated { showSignIn() }
+    // sample.end
+}
+
 private struct SessionBackend: Sendable {
     func endSession(on device: DeviceID) async throws {}
 }

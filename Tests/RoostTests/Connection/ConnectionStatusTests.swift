@@ -80,6 +80,25 @@ struct ConnectionStatusTests {
         #expect(overloaded == WaitingReason(.server, "the server doesn't accept the connection: Too many connections."))
     }
 
+    @Test("If the user's session in the app has ended, the token provider's error is the status, until the app connects again")
+    func sessionEnded() async throws {
+        let ended = RoostError(.unauthenticated, "The session has expired.")
+        let turn = Turn()
+        let chat = try chat("http://127.0.0.1:1", TinyServer()) {
+            if turn.next() == 0 { throw ended }
+            return "token"
+        }
+        await #expect(throws: ended) { try await chat.connect() }
+        for await status in chat.connection.updates where status == .failed(ended) { break }
+        chat.nudge()
+        await letOthersRun()
+        // Nothing has asked it meanwhile.
+        #expect(turn.next() == 1)
+        try await chat.connect()
+        #expect(chat.driver.statuses.current == .online)
+        await chat.disconnect()
+    }
+
     @Test("A client whose server's name is unknown says so, in words for the resolver's result")
     func unknownHost() async throws {
         let reason = await reason(of: try chat("http://no-such-host.invalid"))

@@ -278,6 +278,36 @@ struct ConnectionTests {
         }
     }
 
+    @Test("A token provider that says that the user's session has ended is asked again only once the app connects again")
+    func sessionEnded() async throws {
+        let error = RoostError(.unauthenticated, "The session has expired.")
+        for wasConnected in [true, false] {
+            var client = try await Harness()
+            if wasConnected {
+                try await client.connectWithChannel()
+                try await client.feed(
+                    .transport(client.sync.connection, .closed(code: CloseCode.tokenExpired.rawValue, reason: "")))
+            } else {
+                try await client.feed(.start)
+            }
+            #expect(client.take().contains(.fetchToken))
+            try await client.feed(.tokenDenied(error))
+            #expect(client.sync.status == .failed(error) && client.sync.phase == .idle)
+            try await client.feed(.nudge)
+            try await client.feed(.timer(.reconnect))
+            let outputs = client.take()
+            #expect(timer(.reconnect, in: outputs) == nil && !outputs.contains(.fetchToken))
+            #expect(outputs.contains(.cancelTimer(.token)) && outputs.contains(.status(.failed(error))))
+
+            try await client.feed(.start)
+            #expect(client.take().contains(.fetchToken) && client.sync.status == .connecting)
+            // The app has disconnected by the time of the answer.
+            try await client.feed(.stop)
+            try await client.feed(.tokenDenied(error))
+            #expect(client.sync.status == .offline)
+        }
+    }
+
     @Test("A token provider that hangs is abandoned and asked again later")
     func hangingProvider() async throws {
         var client = try await Harness()

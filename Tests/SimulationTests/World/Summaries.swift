@@ -76,6 +76,7 @@ extension Sync.Status {
         case .online: "online"
         case .waiting(let delay, _): "waiting \(delay.components.seconds) s"
         case .refused(let error): "refused: \(error.code.rawValue)"
+        case .failed(let error): "failed: \(error.code.rawValue)"
         }
     }
 }
