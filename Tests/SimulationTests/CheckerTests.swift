@@ -259,4 +259,20 @@ struct CheckerTests {
         checker.atRest([], in: general, members: [member("ann")], as: "bob")
         #expect(invariants(checker) == ["I12", "I12", "I12", "I12", "I12"])
     }
+
+    @Test("I22 a queued edit that is made a second time is found, whatever the text was in between")
+    func repeatedEdit() {
+        var checker = checker()
+        func commit(_ text: String, at seq: Seq) {
+            var edited = message(3, "b")
+            (edited.changeSeq, edited.content.text) = (seq, text)
+            checker.committed(
+                Event(kind: .messageUpdated, stream: .channel(general), seq: seq, actor: "ann", rows: Rows([edited])))
+        }
+        commit("\(Checker.queuedEdit) 1", at: 4)
+        commit("\(Checker.queuedEdit) 2", at: 5)
+        #expect(checker.verdicts == [])
+        commit("\(Checker.queuedEdit) 1", at: 6)
+        #expect(invariants(checker) == ["I22"])
+    }
 }

@@ -14,7 +14,7 @@ import RoostAPI
 /// - I8 a read position never goes back within a membership, unless the user has marked messages as unread.
 /// - I9 non-members get nothing, and a device gets and does nothing once it is signed out.
 /// - I12 a delivery shown to others was reported by its receiver, is stored, and never goes back within a membership.
-/// - I10 a change that a user requests once is made once: a lost answer undoes no later change.
+/// - I22 a change that a user requests once is made once: a lost answer undoes no later change.
 struct Checker {
     struct Verdict: Hashable, CustomStringConvertible {
         let invariant: String
@@ -151,7 +151,7 @@ struct Checker {
         let (name, channel) = (message.name, message.channelId)
         let before = versions[channel]?[message.seq] ?? []
         if message.text.hasPrefix(Self.queuedEdit), before.contains(where: { $0.text == message.text }) {
-            fail("I10", "\(name) gets the text '\(message.text)' again at \(message.changeSeq)")
+            fail("I22", "\(name) gets the text '\(message.text)' again at \(message.changeSeq)")
         }
         versions[channel, default: [:]][message.seq, default: []].append(message)
         guard message.seq == event.seq else { return }
