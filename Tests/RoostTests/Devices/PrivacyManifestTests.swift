@@ -18,22 +18,41 @@ struct PrivacyManifestTests {
                 case purposes = "NSPrivacyCollectedDataTypePurposes"
             }
         }
+        /// System interfaces of one category, and the reasons for using them.
+        struct Accessed: Decodable, Hashable {
+            var category: String
+            var reasons: [String]
+
+            private enum CodingKeys: String, CodingKey {
+                case category = "NSPrivacyAccessedAPIType"
+                case reasons = "NSPrivacyAccessedAPITypeReasons"
+            }
+        }
         var isForTracking: Bool
+        var trackingDomains: [String]
         var collected: [Collected]
+        var accessed: [Accessed]
 
         private enum CodingKeys: String, CodingKey {
             case isForTracking = "NSPrivacyTracking"
+            case trackingDomains = "NSPrivacyTrackingDomains"
             case collected = "NSPrivacyCollectedDataTypes"
+            case accessed = "NSPrivacyAccessedAPITypes"
+        }
+
+        /// The SDK's own.
+        static func read() throws -> Manifest {
+            let tests = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+            let file = tests.deletingLastPathComponent().appending(path: "Sources/Roost/PrivacyInfo.xcprivacy")
+            return try PropertyListDecoder().decode(Manifest.self, from: Data(contentsOf: file))
         }
     }
 
     @Test("The manifest names what the SDK sends to the app's server: messages, the user's id, and the id of the device")
     func collected() throws {
-        let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
-        let file = root.deletingLastPathComponent().appending(path: "Sources/Roost/PrivacyInfo.xcprivacy")
-        let manifest = try PropertyListDecoder().decode(Manifest.self, from: Data(contentsOf: file))
+        let manifest = try Manifest.read()
         let types = ["EmailsOrTextMessages", "UserID", "DeviceID"]
-        #expect(!manifest.isForTracking)
+        #expect(!manifest.isForTracking && manifest.trackingDomains == [])
         #expect(
             manifest.collected
                 == types.map {
@@ -41,5 +60,15 @@ struct PrivacyManifestTests {
                         type: "NSPrivacyCollectedDataType\($0)", isLinked: true, isForTracking: false,
                         purposes: ["NSPrivacyCollectedDataTypePurposeAppFunctionality"])
                 })
+    }
+
+    @Test(
+        "The manifest names the one system interface with a required reason that the SDK uses: metadata of files in the app's container"
+    )
+    func accessed() throws {
+        // The App Store refuses apps whose libraries use such an interface without naming it.
+        #expect(
+            try Manifest.read().accessed
+                == [Manifest.Accessed(category: "NSPrivacyAccessedAPICategoryFileTimestamp", reasons: ["C617.1"])])
     }
 }
