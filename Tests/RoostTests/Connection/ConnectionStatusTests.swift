@@ -57,10 +57,13 @@ struct ConnectionStatusTests {
         #expect(nobody == WaitingReason(.network, "nothing answers at 127.0.0.1, port 1: Connection refused"))
         #expect("\(nobody.map { "\($0)" } ?? "")" == nobody?.message)
 
-        // Programs with one page for every request.
+        // Programs with one page for every request. The last two are networks that want the user to sign in first.
+        let redirect = "302 Found\r\nLocation: http://portal.example/login"
         for (status, cause, words) in [
             ("404 Not Found", .upgrade, "the server didn't accept a WebSocket here (404)"),
             ("503 Service Unavailable", .server, "the server accepts no connections at the moment (503)"),
+            (redirect, .upgrade, "the server didn't accept a WebSocket here (302)"),
+            ("200 OK", .upgrade, "the server didn't accept a WebSocket here (200)"),
         ] as [(String, WaitingReason.Cause, String)] {
             let other = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup).childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture { try channel.pipeline.syncOperations.addHandler(OnePage(status: status)) }
@@ -258,17 +261,20 @@ struct ConnectionStatusTests {
     }
 }
 
-/// Answers every request with a page.
+/// Answers every request with a page, as a proxy or a network's login page does.
 private final class OnePage: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
     private let status: String
 
+    /// - Parameter status: The code and the reason. Further headers may follow on lines of their own.
     init(status: String) { self.status = status }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        let page = ByteBuffer(string: "HTTP/1.1 \(status)\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-        context.writeAndFlush(Self.wrapOutboundOut(page), promise: nil)
+        let page = "<!DOCTYPE html><title>Welcome</title><form action=\"/login\"><input name=\"code\"></form>"
+        let headers = "Content-Type: text/html\r\nContent-Length: \(page.utf8.count)\r\nConnection: close"
+        let answer = ByteBuffer(string: "HTTP/1.1 \(status)\r\n\(headers)\r\n\r\n\(page)")
+        context.writeAndFlush(Self.wrapOutboundOut(answer), promise: nil)
     }
 }
 
