@@ -252,6 +252,10 @@ import Testing
             rates.admit("ann", "signal.send", at: .signals, now: 6000),
         ]
         #expect(later == [true, false, true])
+        // Seconds are fixed, as docs/protocol.md says: around the boundary of two, twice as many are accepted at once.
+        let times: [Int64] = Array(repeating: 8999, count: 11) + Array(repeating: 9000, count: 11)
+        let atBoundary = times.map { rates.admit("ann", "signal.send", at: .signals, now: $0) }
+        #expect(atBoundary.count { $0 } == 2 * Limits.signalsPerSecond)
         let signOuts = (0..<25).map { rates.admit("ann", "device.signOut", at: .signOuts, now: 60_000 + $0 * 1000) }
         #expect(signOuts.count { $0 } == Limits.signOutsPerMinute)
         let nextMinute = rates.admit("ann", "device.signOut", at: .signOuts, now: 120_000)
