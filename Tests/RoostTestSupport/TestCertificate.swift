@@ -1,7 +1,7 @@
 public import Foundation
 public import NIOSSL
 
-/// Certificates for tests' servers. Each is self-signed and valid from 2024 to 2123, and no machine trusts it.
+/// Certificates for tests' servers. Each is self-signed, no machine trusts it, and all but one are valid from 2024 to 2123.
 ///
 /// They share a key, which anyone can read in this file: it protects nothing.
 public enum TestCertificate: String, Sendable {
@@ -11,6 +11,8 @@ public enum TestCertificate: String, Sendable {
     case loopback
     /// For the host `other.example`.
     case other
+    /// For the host `localhost`, valid in 2023.
+    case expired
 
     /// For a client that has to trust it.
     public var parsed: NIOSSLCertificate { get throws { try NIOSSLCertificate(bytes: Array(text.utf8), format: .pem) } }
@@ -74,6 +76,20 @@ public enum TestCertificate: String, Sendable {
             HqDVXzAPBgNVHRMBAf8EBTADAQH/MBgGA1UdEQQRMA+CDW90aGVyLmV4YW1wbGUw
             CgYIKoZIzj0EAwIDRwAwRAIgewJSzcsmw0dN98FHXhVil4W3XL4sBEJ5ksmuuhW9
             9oYCIGmLs9iUTxWwIAf8AbEMbJ5pcFhpVWDAsjAdn8odhVN8
+            -----END CERTIFICATE-----
+            """
+        case .expired:
+            """
+            -----BEGIN CERTIFICATE-----
+            MIIBkzCCATmgAwIBAgIUOiWMz/9Bjh6kpk2J4Ysi3tFDpZ4wCgYIKoZIzj0EAwIw
+            FDESMBAGA1UEAwwJbG9jYWxob3N0MB4XDTIzMDEwMTAwMDAwMFoXDTIzMTIzMTAw
+            MDAwMFowFDESMBAGA1UEAwwJbG9jYWxob3N0MFkwEwYHKoZIzj0CAQYIKoZIzj0D
+            AQcDQgAEbGx0QFm4Y3vQaOqaPmbP05brS/8PW2FTL60rFh6BVdcxyr0TqYDZ4a10
+            DeWaHPGN7DrkrzbrN8VIxROmiflAW6NpMGcwHQYDVR0OBBYEFCho/ePgjuzxLTjw
+            tsNMhlgeoNVfMB8GA1UdIwQYMBaAFCho/ePgjuzxLTjwtsNMhlgeoNVfMA8GA1Ud
+            EwEB/wQFMAMBAf8wFAYDVR0RBA0wC4IJbG9jYWxob3N0MAoGCCqGSM49BAMCA0gA
+            MEUCIQCZbUESy8dPt1iKiwPsAbJYc4VovLco0Ji0YisK+XENegIgF29rjI+Il+kj
+            WTJuJghvxvXuz4APBoHYpt5kIJGMzEQ=
             -----END CERTIFICATE-----
             """
         }

@@ -4,6 +4,8 @@ public struct UntrustedServer: Sendable {
     public enum Fault: Sendable {
         /// The client trusts none of its signers.
         case signature
+        /// The client trusts it, and it is no longer valid.
+        case expiry
         /// The client trusts it, for another host.
         case host
     }
@@ -16,11 +18,12 @@ public struct UntrustedServer: Sendable {
     public let trusted: [TestCertificate]
     public let fault: Fault
 
-    /// One of each kind, by name and by number.
+    /// At least one of each kind, by name and by number.
     public static let all = [
         UntrustedServer(certificate: .localhost, host: "localhost", trusted: [], fault: .signature),
         UntrustedServer(certificate: .localhost, host: "localhost", trusted: [.other], fault: .signature),
         UntrustedServer(certificate: .loopback, host: "127.0.0.1", trusted: [], fault: .signature),
+        UntrustedServer(certificate: .expired, host: "localhost", trusted: [.expired], fault: .expiry),
         UntrustedServer(certificate: .other, host: "localhost", trusted: [.other], fault: .host),
         UntrustedServer(certificate: .other, host: "127.0.0.1", trusted: [.other], fault: .host),
         UntrustedServer(certificate: .localhost, host: "127.0.0.1", trusted: [.localhost], fault: .host),

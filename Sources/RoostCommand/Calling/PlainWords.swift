@@ -59,10 +59,14 @@ enum PlainWords {
             .replacing("Inappropriate operation for state", with: "the connection was closed")
     }
 
+    /// BoringSSL has one name for every reason not to trust a certificate.
+    private static let untrusted =
+        "this machine doesn't trust its certificate, or it has expired (or this machine's clock is wrong)"
+
     /// Keyed by BoringSSL's names.
     private static let tlsReasons: [(name: String, reason: String)] = [
-        ("CERTIFICATE_VERIFY_FAILED", "this machine doesn't trust its certificate"),
-        ("unableToValidateCertificate", "this machine doesn't trust its certificate"),
+        ("CERTIFICATE_VERIFY_FAILED", untrusted),
+        ("unableToValidateCertificate", untrusted),
         ("failedToValidateHostname", "its certificate is for another host"),
         ("WRONG_VERSION_NUMBER", "it doesn't speak TLS; perhaps the address should begin with http, not https"),
         ("HTTP_REQUEST", "it doesn't speak TLS; perhaps the address should begin with http, not https"),

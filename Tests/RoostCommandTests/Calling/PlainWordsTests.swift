@@ -10,7 +10,7 @@ import Testing
         arguments: [
             (
                 "can't make a secure connection to a.example: handshakeFailed(NIOSSL.BoringSSLError.sslError([Error: 268435581 error:1000007d:SSL routines:OPENSSL_internal:CERTIFICATE_VERIFY_FAILED at /work/x.cc:298]))",
-                "can't make a secure connection to a.example: this machine doesn't trust its certificate"
+                "can't make a secure connection to a.example: this machine doesn't trust its certificate, or it has expired (or this machine's clock is wrong)"
             ),
             (
                 "handshakeFailed(NIOSSL.BoringSSLError.sslError([Error: 268435703 error:100000f7:SSL routines:OPENSSL_internal:WRONG_VERSION_NUMBER at /x]))",
