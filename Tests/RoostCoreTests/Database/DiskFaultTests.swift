@@ -1,10 +1,13 @@
 import CFaultVFS
 import CPageVFS
 import Foundation
+import RoostAPI
 import RoostCore
 import RoostDatabase
 import RoostTestSupport
 import Testing
+
+@testable import RoostServer
 
 /// Failing disks, files that disappear under a running server, and their permissions.
 @Suite("Disk faults")
@@ -93,6 +96,52 @@ struct DiskFaultTests {
             let fault = fault_begin_write_error("\(directory.lastPathComponent)/roost.sqlite-wal", EIO, 0, 0)
             #expect(kind { try insert("lost", into: database) } == .fatal)
             #expect(fault_end(fault) > 0)
+        }
+    }
+
+    /// SQLite's own VFS reports a disk's failure to read (`EIO` and similar) as SQLITE_IOERR_CORRUPTFS, which SQLite treats like a damaged file: the
+    /// transaction continues. It reports any other failure as SQLITE_IOERR_READ, and SQLite rolls the transaction back.
+    @Test(
+        "I1 if the disk can't read a page, only the operation that needs it is refused; a read that fails for another reason ends the process",
+        arguments: [(code: 10 | 33 << 8, outcomes: ["stored", "internal_error", "stored"]), (10 | 1 << 8, ["ended"])])
+    func failedRead(code: Int, outcomes: [String]) throws {
+        try inDirectory { directory in
+            let first = try open(directory)
+            try insert("cold", String(repeating: "x", count: 100_000), into: first)
+            try first.close()
+            let database = try open(directory)
+            // From here on, the log has all pages of the file that the operations share: the row takes a new one, which changes the first.
+            try insert("warm", String(repeating: "x", count: 5000), into: database)
+            let settings = BatchSettings(access: try AccessGate(database), presence: PresenceBoard())
+            let batch = (1...3).map { number in
+                Job(
+                    caller: Caller(user: "ann"),
+                    run: { context in
+                        let name = "operation \(number)"
+                        _ = try context.transaction.execute("INSERT INTO settings (name, value) VALUES (\(name), '')")
+                        if number == 2 { _ = try context.transaction.setting("cold") }
+                        return []
+                    }, destination: .waiting { _ in })
+            }
+            let fault = fault_begin("/\(directory.lastPathComponent)/roost.sqlite", Int32(fault_read.rawValue), Int32(code), 0, 0)
+            var ids: IDGenerator?
+            var ends: [String] = []
+            _ = WriteBatch.run(batch, in: database, lane: 0, &ids, settings) { action in
+                switch action {
+                case .committed(let entries): ends += entries.map { $0.outcome.refusal?.code.rawValue ?? "stored" }
+                case .lost(let jobs, _, let refusal): ends += jobs.map { _ in refusal.code.rawValue }
+                case .end: ends.append("ended")
+                default: break
+                }
+            }
+            #expect(fault_end(fault) > 0)
+            #expect(ends == outcomes)
+            // Nothing is damaged: the same page can be read again.
+            let names = try database.read { transaction in
+                try transaction.rows("SELECT name FROM settings WHERE name LIKE 'operation %' ORDER BY name") { $0.string() }
+            }
+            #expect(names == (outcomes.count > 1 ? ["operation 1", "operation 3"] : []))
+            #expect(try database.read { try $0.setting("cold") }?.count == 100_000)
         }
     }
 
