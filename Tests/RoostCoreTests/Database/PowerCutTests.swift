@@ -1,4 +1,5 @@
 import CFaultVFS
+import CPageVFS
 import Foundation
 import RoostCore
 import RoostTestSupport
@@ -6,8 +7,8 @@ import Testing
 
 @testable import RoostDatabase
 
-/// The power is cut at any call of the file system, while the lane commits and a checkpoint is made beside it. Unsynced parts of either file reach
-/// the disk or not.
+/// The power is cut at any call of the file system, while the lane commits and a checkpoint is made beside it, or while a start upgrades the tables.
+/// Unsynced parts of either file reach the disk or not.
 @Suite("A power cut at any call")
 struct PowerCutTests {
     @Test(
@@ -27,6 +28,56 @@ struct PowerCutTests {
         #expect(run.cuts.count == 4 && run.lostBytes.allSatisfy { $0 > 0 } && run.cutStarts > 0, "\(summary)")
         try run.database.close()
         #expect(try PowerCutTests.rows(of: SQLiteDatabase(directory: directory)) == run.models.last)
+    }
+
+    @Test(
+        "I1 I24 a power cut at any call of an upgrade from a former version loses nothing, and the next start completes the upgrade"
+    )
+    func upgrade() throws {
+        let place = TemporaryPlace.make()
+        defer { try? FileManager.default.removeItem(at: place) }
+        try FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
+        #expect(fault_vfs_register() == 0)
+        let whole = place.appending(path: "whole")
+        try FileManager.default.copyItem(at: Self.former, to: whole)
+        try SQLiteDatabase(directory: whole).close()
+        let expected = Self.contents(of: whole)
+        #expect(expected["migrations"]?.count == Migrations.steps.count)
+
+        var random = SeededGenerator(seed: 1)
+        var cuts: [Call: Int] = [:]
+        var lostBytes = [0, 0]
+        // Most calls are writes of the database, by the checkpoint that follows the one transaction of the upgrade.
+        for (operation, isLog, step) in [
+            (power_write, true, 1), (power_sync, true, 1), (power_write, false, 16), (power_sync, false, 1),
+        ] {
+            for calls in stride(from: 1, to: 1000, by: step) {
+                let name = "\(operation.rawValue)-\(isLog)-\(calls)"
+                let (folder, copy) = (place.appending(path: "upgraded-\(name)"), place.appending(path: "cut-\(name)"))
+                try FileManager.default.copyItem(at: Self.former, to: folder)
+                try FileManager.default.createDirectory(at: copy, withIntermediateDirectories: true)
+                defer { for directory in [folder, copy] { try? FileManager.default.removeItem(at: directory) } }
+                let disk = power_begin(folder.path)
+                try #require(disk >= 0)
+                defer { power_end(disk) }
+                power_cut_after(disk, Int32(operation.rawValue), isLog ? 1 : 0, Int32(calls), random.next(), copy.path)
+                let database = try SQLiteDatabase(directory: folder, acceptsDataLoss: false, base: "faults")
+                let found = power_look(disk)
+                try database.close()
+                // The start has fewer such calls.
+                guard found.operation != Int32(power_on.rawValue) else { break }
+                let call = Call(isSync: operation == power_sync, isLog: isLog)
+                cuts[call, default: 0] += 1
+                lostBytes[0] += Int(found.lost_bytes.0)
+                lostBytes[1] += Int(found.lost_bytes.1)
+                let again = try SQLiteDatabase(directory: copy)
+                #expect(again.losses == [], "cut at number \(calls) of the \(call)")
+                try again.close()
+                #expect(Self.contents(of: copy) == expected, "cut at number \(calls) of the \(call)")
+            }
+        }
+        #expect(cuts.count == 4 && lostBytes.allSatisfy { $0 > 0 }, "\(cuts), lost \(lostBytes)")
+        print("Power cuts of an upgrade: \(cuts), lost \(lostBytes)")
     }
 
     /// The calls at which the power was cut.
@@ -159,6 +210,36 @@ struct PowerCutTests {
     }
 
     // MARK: Files
+
+    /// A database with tables that are not current, closed in good order.
+    private static let former = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .appending(path: "Fixtures/2026-11")
+
+    /// The rows of all tables of a closed database, and the definitions of the tables and their indexes. Read past our own VFS.
+    private static func contents(of directory: URL) -> [String: [String]] {
+        var connection: OpaquePointer?
+        #expect(sqlite3_open(directory.appending(path: "roost.sqlite").path, &connection) == SQLITE_OK)
+        defer { sqlite3_close(connection) }
+        func rows(_ sql: String) -> [String] {
+            var statement: OpaquePointer?
+            #expect(sqlite3_prepare_v2(connection, sql, -1, &statement, nil) == SQLITE_OK, "\(sql)")
+            defer { sqlite3_finalize(statement) }
+            var found: [String] = []
+            while sqlite3_step(statement) == SQLITE_ROW {
+                let values = (0..<sqlite3_column_count(statement)).map { column in
+                    sqlite3_column_text(statement, column).map { String(cString: $0) } ?? "NULL"
+                }
+                found.append(values.joined(separator: "|"))
+            }
+            return found.sorted()
+        }
+        #expect(rows("PRAGMA integrity_check(1)") == ["ok"])
+        var contents = ["": rows("SELECT name, sql FROM sqlite_schema")]
+        for table in rows("SELECT name FROM sqlite_schema WHERE type = 'table'") {
+            contents[table] = rows("SELECT * FROM \(table)")
+        }
+        return contents
+    }
 
     /// With a log that is due at 150 pages.
     private static func open(_ directory: URL) throws -> SQLiteDatabase {
