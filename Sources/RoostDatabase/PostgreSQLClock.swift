@@ -7,12 +7,12 @@ import Synchronization
 final class PostgreSQLClock: Sendable {
     private let seen = Mutex<(time: Timestamp, at: ContinuousClock.Instant)?>(nil)
 
-    static let question: SQL = "SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::BIGINT"
+    static let query: SQL = "SELECT (EXTRACT(EPOCH FROM clock_timestamp()) * 1000)::BIGINT"
 
     /// Reads the server's clock.
     @discardableResult
     func read(in transaction: any Transaction) throws -> Timestamp {
-        guard let time = try transaction.first(Self.question, { $0.timestamp() }) else {
+        guard let time = try transaction.first(Self.query, { $0.timestamp() }) else {
             throw DatabaseFailure(message: "PostgreSQL didn't return the time.", kind: .transaction)
         }
         seen.withLock { $0 = (time, .now) }

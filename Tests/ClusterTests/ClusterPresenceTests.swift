@@ -141,8 +141,8 @@ struct ClusterPresenceTests {
         #expect(elsewhere(["ann"], pair) == [])
     }
 
-    @Test("I21 SB-64 unrequested answers change nothing; of 10,001 pending questions the last is refused")
-    func questions() {
+    @Test("I21 SB-64 unrequested answers change nothing; of 10,001 pending queries the last is refused")
+    func queries() {
         let pair = Pair()
         pair.pass(100)
         pair.silence(1)
@@ -307,7 +307,7 @@ struct ClusterPresenceTests {
     }
 
     @Test(
-        "I18 a node that answers late is still heard: watchers are notified, and the next question waits for it"
+        "I18 a node that answers late is still heard: watchers are notified, and the next query waits for it"
     )
     func answersLate() {
         let pair = Pair()

@@ -10,7 +10,7 @@ import Testing
 @Suite("Convergence of names")
 struct NameConvergenceTests {
     @Test(
-        "SB-61 SB-62 after each question the shown names are those of a fresh fetch, even of users renamed during an absence",
+        "SB-61 SB-62 after each request the shown names are those of a fresh fetch, even of users renamed during an absence",
         arguments: Seeds.first(6))
     func names(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)

@@ -142,7 +142,7 @@ final class Attempts {
                     transaction: transaction, caller: caller, now: now, ids: ids, options: options,
                     scope: operation.scope(for: caller))
                 do {
-                    context.foundChannels = try operation.channelQuestion.map { try FoundChannels($0, in: &context) }
+                    context.foundChannels = try operation.channelQuery.map { try FoundChannels($0, in: &context) }
                     let response = try operation.handle(in: &context)
                     if let results = response as? MemberResults, let error = results.results.first?.error {
                         result = .failure(error)

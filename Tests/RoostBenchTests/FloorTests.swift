@@ -132,7 +132,7 @@ private final class StatementRecorder: Transaction {
             }
             try send.scope(for: caller).lock(in: recorder)
             #if Cluster
-            if dialect != nil { recorder.note(PostgreSQLClock.question) }
+            if dialect != nil { recorder.note(PostgreSQLClock.query) }
             #endif
             var context = Context(
                 transaction: recorder, caller: caller, now: try transaction.now(), ids: ids, scope: send.scope(for: caller))

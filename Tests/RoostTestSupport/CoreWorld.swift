@@ -105,7 +105,7 @@ public final class CoreWorld {
 
     /// Finds the channels that an operation is about, beside the writer.
     private func findChannels(of operation: some Handled, for caller: Caller) throws -> FoundChannels? {
-        guard let query = operation.channelQuestion else { return nil }
+        guard let query = operation.channelQuery else { return nil }
         let found = try database.read { transaction in
             var context = Context(
                 transaction: transaction, caller: caller, now: now, ids: ids, presence: presence, options: options,

@@ -51,7 +51,7 @@ public final class ChannelList {
             away: { [weak self] in self?.query.isLocal == false },
             ended: { [weak self] in self?.forget() },
             changed: { [weak self] change in
-                await self?.work(isQuestion: self?.query.isLocal ?? false) { try await $0.follow(change) }
+                await self?.work(isQuery: self?.query.isLocal ?? false) { try await $0.follow(change) }
             })
     }
 
@@ -67,7 +67,7 @@ public final class ChannelList {
         if query.isLocal {
             source = StoredChannels(query, pageSize: pageSize, driver: chat.driver)
         } else {
-            source = AskedChannels(
+            source = ServerChannels(
                 query, pageSize: pageSize, chat: chat, turn: { [weak self] step in try await self?.follower.turn(step) },
                 ask: { [weak self] in self?.askSoon() })
         }
@@ -114,11 +114,11 @@ public final class ChannelList {
     private func connected() async { await work(asksServer: source?.asksServer == true) { try await $0.connected() } }
 
     private func work(
-        isQuestion: Bool = true, asksServer: Bool = false,
+        isQuery: Bool = true, asksServer: Bool = false,
         _ step: @escaping @MainActor (any ChannelSource) async throws -> Void
     ) async {
         guard let source else { return }
-        await follower.work(isQuestion: isQuestion, asksServer: asksServer) { [weak self] in
+        await follower.work(isQuery: isQuery, asksServer: asksServer) { [weak self] in
             do {
                 try await step(source)
             } catch {
@@ -139,7 +139,7 @@ public final class ChannelList {
             (hasMore, totalUnreadCount) = (false, 0)
             show([], nil, isAnswer: true)
         }
-        (source as? AskedChannels)?.forget()
+        (source as? ServerChannels)?.forget()
         show()
     }
 
@@ -177,7 +177,7 @@ public final class ChannelList {
             chat.driver.environment.waiting(until: end) { [weak self] in
                 // The clock used for waiting and the time of day may differ a little: then it waits once more.
                 self?.awaitedEnd = nil
-                await self?.work(isQuestion: false) { try await $0.endStates() }
+                await self?.work(isQuery: false) { try await $0.endStates() }
             }
         }
     }

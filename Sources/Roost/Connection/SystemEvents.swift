@@ -37,7 +37,7 @@ actor SystemEvents {
     typealias Hold = @Sendable () -> @Sendable () -> Void
 
     /// Asks whether the app is in the background; nil if unknown.
-    typealias Question = @Sendable () async -> Bool?
+    typealias BackgroundCheck = @Sendable () async -> Bool?
 
     /// An event, and what to call once it has been handled.
     private struct Notice: Sendable {
@@ -56,10 +56,11 @@ actor SystemEvents {
     /// Calls back with each event, one after another, until the token is released. As far as the system allows, the process isn't suspended in the
     /// background before the callback for that event has returned.
     ///
-    /// - Parameter question: Asked once, because no notification reports that the app started in the background. A notification that arrives before
-    ///   the answer is newer and wins. If nil, nothing is asked.
+    /// - Parameter check: Runs once, because no notification reports that the app started in the background. A notification that arrives before
+    ///   the answer is newer and wins. If nil, nothing is checked.
     static func follow(
-        _ center: NotificationCenter = .default, holding hold: @escaping Hold = SystemEvents.hold, asking question: Question? = nil,
+        _ center: NotificationCenter = .default, holding hold: @escaping Hold = SystemEvents.hold,
+        checking check: BackgroundCheck? = nil,
         _ callback: @escaping @Sendable (Event) async -> Void
     ) -> ObservationToken {
         let (notices, continuation) = AsyncStream.makeStream(of: Notice.self)
@@ -67,7 +68,7 @@ actor SystemEvents {
             let source = SystemEvents(center)
             await source.begin(continuation, hold)
             // In parallel with the events, which don't wait for the answer: the main actor may be busy.
-            if let question { Task { await source.ask(question, continuation, hold) } }
+            if let check { Task { await source.run(check, continuation, hold) } }
             for await notice in notices {
                 await callback(notice.event)
                 notice.release()
@@ -114,8 +115,8 @@ actor SystemEvents {
 
     private init(_ center: NotificationCenter) { self.center = center }
 
-    private func ask(_ question: Question, _ notices: AsyncStream<Notice>.Continuation, _ hold: Hold) async {
-        guard await question() == true else { return }
+    private func run(_ check: BackgroundCheck, _ notices: AsyncStream<Notice>.Continuation, _ hold: Hold) async {
+        guard await check() == true else { return }
         let notice = Notice(event: .alreadyInBackground, release: hold())
         let isDelivered = isKnown.withLockedValue { isKnown in
             // After the token is released, nothing consumes it.

@@ -32,7 +32,7 @@ final class Follower {
     @ObservationIgnored private var random: any RandomNumberGenerator & Sendable
     @ObservationIgnored private var turns = Turns()
     /// Work that asks the server: changes in the meantime are shown without waiting for the answers.
-    @ObservationIgnored private var questions = Turns()
+    @ObservationIgnored private var serverTurns = Turns()
     /// Whether the object is unavailable because there is no connection.
     @ObservationIgnored private var isAway = false
     /// Whether the object is unavailable because this device's files couldn't be opened, which is retried when the app connects.
@@ -70,7 +70,7 @@ final class Follower {
     ///     makes the object unavailable.
     ///   - ended: Takes a turn when the user has logged out, to discard the server's answers. The object is loaded then, like one that reads the
     ///     store.
-    ///   - changed: Called with everything at once, then with each change. If the store can't be read in ``work(isQuestion:asksServer:_:)``, it is
+    ///   - changed: Called with everything at once, then with each change. If the store can't be read in ``work(isQuery:asksServer:_:)``, it is
     ///     called again after a while, with the subject of the change and everything.
     ///   - failed: Called each time this device's files can't be opened.
     func follow(
@@ -156,20 +156,20 @@ final class Follower {
     /// Runs a step in its turn.
     ///
     /// - Parameters:
-    ///   - isQuestion: Whether it asks for what the object shows, so that its success ends an earlier refusal.
+    ///   - isQuery: Whether it asks for what the object shows, so that its success ends an earlier refusal.
     ///   - asksServer: Whether it waits for the server, and so takes its turn among such steps. It processes the answer in a ``turn(_:)``.
     @discardableResult
     func work(
-        isQuestion: Bool = true, asksServer: Bool = false, _ step: @escaping @MainActor () async throws -> Void
+        isQuery: Bool = true, asksServer: Bool = false, _ step: @escaping @MainActor () async throws -> Void
     ) async -> Outcome {
         let hadEnded = hasEnded
         do {
-            try await (asksServer ? questions : turns).take(step)
+            try await (asksServer ? serverTurns : turns).take(step)
             switch phase {
-            case .refused where isQuestion, .unavailable where !isAway: enter(hasAnswer ? .loaded : .loading)
+            case .refused where isQuery, .unavailable where !isAway: enter(hasAnswer ? .loaded : .loading)
             case .refused, .unavailable, .loading, .loaded: break
             }
-            if isQuestion {
+            if isQuery {
                 askingAgain?.cancel()
                 (failures, askingAgain) = (0, nil)
             }
@@ -178,7 +178,7 @@ final class Follower {
             // The user has logged out meanwhile: the object shows that, not the outcome of earlier requests.
             guard hasEnded == hadEnded else { return .failed }
             guard !error.isRetryable else {
-                if isQuestion { askAgain(after: error) }
+                if isQuery { askAgain(after: error) }
                 return .failed
             }
             enter(.refused(error))
@@ -219,11 +219,11 @@ final class Follower {
     /// Runs a step for the app in its turn. A step that asks the server is cancelled with the caller's task. A step that reads this device's files
     /// isn't: it takes only a moment, and its changes have to be complete.
     ///
-    /// - Parameter asksServer: As for ``work(isQuestion:asksServer:_:)``.
+    /// - Parameter asksServer: As for ``work(isQuery:asksServer:_:)``.
     /// - Throws: The step's `RoostError`, or one with `unavailable` if the store can't be read; `CancellationError` if it asks the server.
     func take(asksServer: Bool, _ step: @escaping @MainActor () async throws -> Void) async throws {
         do {
-            if asksServer { try await questions.takeUnlessCancelled(step) } else { try await turns.take(step) }
+            if asksServer { try await serverTurns.takeUnlessCancelled(step) } else { try await turns.take(step) }
         } catch {
             throw driver.thrown(error)
         }
@@ -275,7 +275,7 @@ final class Follower {
     func shows(_ users: [UserID: Int64]) {
         let new = users.filter { shown[$0.key] == nil }
         guard !new.isEmpty else { return }
-        if shown.count >= Sync.UserQuestions.rememberedMax { shown = [:] }
+        if shown.count >= Sync.UserRequests.rememberedMax { shown = [:] }
         shown.merge(new) { _, latest in latest }
         let driver = driver
         Task { await driver.submit(.show(new)) }
@@ -313,8 +313,8 @@ final class Follower {
     /// Cancels the current work because the object was asked for something else: the new work doesn't wait for it.
     func abandonWork() {
         turns.cancel()
-        questions.cancel()
-        (turns, questions) = (Turns(), Turns())
+        serverTurns.cancel()
+        (turns, serverTurns) = (Turns(), Turns())
         askingAgain?.cancel()
         (failures, askingAgain) = (0, nil)
     }

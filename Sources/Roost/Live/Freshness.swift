@@ -3,7 +3,7 @@ import RoostAPI
 /// Until when the server's answer was right: it is right now as long as signals have reported each change since the request.
 struct Freshness: Hashable, Sendable {
     /// A request to the server, and the state when it was made.
-    struct Question {
+    struct Request {
         fileprivate let time: Timestamp
         fileprivate let isWatched: Bool
         fileprivate let interruptions: Int
@@ -17,14 +17,14 @@ struct Freshness: Hashable, Sendable {
     /// Records a request to the server.
     ///
     /// - Parameter isWatched: Whether signals report changes.
-    func ask(at time: Timestamp, isWatched: Bool) -> Question {
-        Question(time: time, isWatched: isWatched, interruptions: interruptions)
+    func ask(at time: Timestamp, isWatched: Bool) -> Request {
+        Request(time: time, isWatched: isWatched, interruptions: interruptions)
     }
 
     /// Records that the server's answer is shown from now on.
-    mutating func answered(_ question: Question, isWatched: Bool) {
-        isFollowed = isWatched && question.isWatched && question.interruptions == interruptions
-        asOf = isFollowed ? nil : question.time
+    mutating func answered(_ request: Request, isWatched: Bool) {
+        isFollowed = isWatched && request.isWatched && request.interruptions == interruptions
+        asOf = isFollowed ? nil : request.time
     }
 
     /// Records that signals have reported every change up to a time, but not every change since.

@@ -67,9 +67,9 @@ public final class InvitationList {
             changed: { [weak self] change in
                 guard let self, hasMissedChange || concerns(change) else { return }
                 hasMissedChange = true
-                // Reading the store doesn't answer the question that the server is asked again after a while.
+                // Reading the store doesn't replace the request that is repeated after a while.
                 let rows = change.channelRows
-                if case .done = await follower.work(isQuestion: false, { [weak self] in try await self?.reload(rows: rows) }) {
+                if case .done = await follower.work(isQuery: false, { [weak self] in try await self?.reload(rows: rows) }) {
                     hasMissedChange = false
                 }
             })
@@ -107,7 +107,7 @@ public final class InvitationList {
     }
 
     /// Removes the answered invitation from the list.
-    private func showNow() async { await follower.work(isQuestion: false) { [weak self] in try await self?.reload() } }
+    private func showNow() async { await follower.work(isQuery: false) { [weak self] in try await self?.reload() } }
 
     /// - Parameter rows: The channels whose rows arrived with the change that caused this.
     private func reload(rows: Set<ChannelID> = []) async throws {

@@ -10,7 +10,7 @@ public import RoostAPI
 @MainActor @Observable
 public final class MemberList {
     /// The request to the server.
-    enum Question: Hashable, Sendable {
+    enum Request: Hashable, Sendable {
         case list(ListMembers)
         case search(SearchMembers)
     }
@@ -34,7 +34,7 @@ public final class MemberList {
     public func loaded() async throws { try await follower.loaded() }
 
     @ObservationIgnored private let chat: Chat
-    @ObservationIgnored private let question: Question
+    @ObservationIgnored private let request: Request
     @ObservationIgnored private let pageSize: Int
     @ObservationIgnored private var roster: MemberRoster
     /// The members' names and pictures, as stored.
@@ -52,16 +52,16 @@ public final class MemberList {
     @ObservationIgnored private let observers = ListObservers<MemberItem>()
     @ObservationIgnored private var following: ObservationToken?
 
-    init(_ question: Question, pageSize: Int, in chat: Chat) {
+    init(_ request: Request, pageSize: Int, in chat: Chat) {
         self.chat = chat
         follower = Follower(chat.driver)
-        self.question = question
+        self.request = request
         self.pageSize = min(max(1, pageSize), Limits.memberPage.max)
-        switch question {
+        switch request {
         case .list(let list): roster = MemberRoster(sort: list.sort ?? .firstCreated, order: list.order, roles: list.roles)
         case .search(let search): roster = MemberRoster(sort: .lastCreated, roles: search.roles)
         }
-        answer = ChannelAnswer(of: Self.channel(of: question), chat.driver)
+        answer = ChannelAnswer(of: Self.channel(of: request), chat.driver)
         follower.follow(
             .channel(channel), connected: { [weak self] in await self?.work(asksServer: true) { try await $0.refresh() } },
             away: { [weak self] in
@@ -72,9 +72,9 @@ public final class MemberList {
             changed: { [weak self] change in
                 // Rows here don't show who joined and left before the user was back.
                 if await self?.answer.hasChannelRestarted() == true { self?.askSoon() }
-                if !change.members.isEmpty { await self?.work(isQuestion: false) { try await $0.follow() } }
+                if !change.members.isEmpty { await self?.work(isQuery: false) { try await $0.follow() } }
                 if self?.roster.users.isDisjoint(with: change.users) == false {
-                    await self?.work(isQuestion: false) { try await $0.refreshUsers(anew: change.users) }
+                    await self?.work(isQuery: false) { try await $0.refreshUsers(anew: change.users) }
                 }
             })
         following = chat.driver.signals.follow(channel, .presenceChanged) { [weak self] in self?.take($0) }
@@ -129,10 +129,10 @@ public final class MemberList {
         show()
     }
 
-    private var channel: ChannelID { Self.channel(of: question) }
+    private var channel: ChannelID { Self.channel(of: request) }
 
-    private static func channel(of question: Question) -> ChannelID {
-        switch question {
+    private static func channel(of request: Request) -> ChannelID {
+        switch request {
         case .list(let list): list.channel
         case .search(let search): search.channel
         }
@@ -140,14 +140,14 @@ public final class MemberList {
 
     /// Whether rows from events decide who is in the list.
     private var followsEvents: Bool {
-        if case .list(let list) = question { return list.states ?? [.member] == [.member] }
+        if case .list(let list) = request { return list.states ?? [.member] == [.member] }
         return false
     }
 
     private func work(
-        isQuestion: Bool = true, asksServer: Bool = false, _ step: @escaping @MainActor (MemberList) async throws -> Void
+        isQuery: Bool = true, asksServer: Bool = false, _ step: @escaping @MainActor (MemberList) async throws -> Void
     ) async {
-        await follower.work(isQuestion: isQuestion, asksServer: asksServer) { try await step(self) }
+        await follower.work(isQuery: isQuery, asksServer: asksServer) { try await step(self) }
         show()
     }
 
@@ -158,7 +158,7 @@ public final class MemberList {
         let seen = try await chat.driver.files().store.read { try $0.cursor(of: channel) }
         let count = isAnswered ? max(pageSize, roster.count) : pageSize
         let signals = chat.driver.signals
-        let question = presence.ask(at: chat.driver.environment.now(), isWatched: signals.isWatched(channel))
+        let request = presence.ask(at: chat.driver.environment.now(), isWatched: signals.isWatched(channel))
         receivedMeanwhile = []
         defer { receivedMeanwhile = nil }
         // Rows that events deliver meanwhile are read again below.
@@ -179,7 +179,7 @@ public final class MemberList {
             // Other changes meanwhile are reported after this, and requested then.
             if followsEvents, seen != nil { try await follow() }
             // Together with the rows that it is about.
-            presence.answered(question, isWatched: signals.isWatched(channel))
+            presence.answered(request, isWatched: signals.isWatched(channel))
             show()
         }
     }
@@ -223,7 +223,7 @@ public final class MemberList {
     }
 
     private func page(after cursor: String?) async throws -> Page<MemberEntry> {
-        switch question {
+        switch request {
         case .list(var list):
             list.limit = pageSize
             list.cursor = cursor

@@ -87,12 +87,12 @@ public final class MessageHistory {
 
     private let chat: Chat
     private let place: Place
-    private let question: ListMessages
+    private let request: ListMessages
     /// The range of seqs searched so far. Nil before the first page.
     private var seen: (first: Seq, last: Seq)?
 
-    init(_ question: ListMessages, from place: Place, in chat: Chat) {
-        (self.question, self.place, self.chat) = (question, place, chat)
+    init(_ request: ListMessages, from place: Place, in chat: Chat) {
+        (self.request, self.place, self.chat) = (request, place, chat)
         hasNewer = place != .newest
     }
 
@@ -111,7 +111,7 @@ public final class MessageHistory {
     private func page(isNewer: Bool) async throws -> [Message] {
         guard !isLoading else { throw RoostError(.queryInProgress, "A page of this history is already being loaded.") }
         guard isNewer ? hasNewer : hasOlder else { return [] }
-        var next = question
+        var next = request
         next.keepsTimesWhole = place.keepsTimesWhole ? true : nil
         if let seen, isNewer { next.after = seen.last } else if let seen { next.before = seen.first } else { next.begin(at: place) }
         isLoading = true

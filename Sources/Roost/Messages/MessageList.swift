@@ -107,7 +107,7 @@ public final class MessageList {
             away: { [weak self] in self?.awaitsConnection ?? false },
             changed: { [weak self] change in
                 // A refusal of the anchor stays until the app asks for something else.
-                await self?.follower.work(isQuestion: change.isEnd) { try await self?.reload(change) }
+                await self?.follower.work(isQuery: change.isEnd) { try await self?.reload(change) }
                 await self?.endRefusal()
             },
             // Other calls fail on their own, and don't wait until the files can be read.
@@ -150,7 +150,7 @@ public final class MessageList {
         defer { shown.endMove() }
         guard hasNewer else {
             // There is nothing to move to, so the anchor isn't abandoned.
-            await follower.work(isQuestion: false) { try await self.read(.newer) }
+            await follower.work(isQuery: false) { try await self.read(.newer) }
             return
         }
         if !window.hasNewerCached { try await driver.load(.newer(than: window.place), in: channelId, limit: pageSize) }
@@ -212,7 +212,7 @@ public final class MessageList {
     private func connected() async {
         // Once this device has caught up, arriving messages can't be ones that were unread when the list was made.
         let mayShowUnread = follower.hasAnswer && !mark.isSet
-        if opening != nil || mayShowUnread { await follower.work(isQuestion: false) { try await self.read(.stay) } }
+        if opening != nil || mayShowUnread { await follower.work(isQuery: false) { try await self.read(.stay) } }
         await endRefusal()
         await fetch()
     }

@@ -90,12 +90,12 @@ public final class LiveReceipts {
             try await answer.ask()
             receivedMeanwhile = [:]
             var fresh: [UserID: ReadPosition] = [:]
-            var question = ListReaders(channel: channel, limit: Limits.memberPage.max)
+            var request = ListReaders(channel: channel, limit: Limits.memberPage.max)
             for _ in 0..<PageCount.max(forRows: Limits.largeChannelMembers, of: Limits.memberPage.max) {
-                let page = try await chat.call(question)
+                let page = try await chat.call(request)
                 for position in page.items { fresh[position.userId] = position }
-                question.cursor = page.nextCursor
-                if question.cursor == nil { break }
+                request.cursor = page.nextCursor
+                if request.cursor == nil { break }
             }
             // Signals that arrived meanwhile may be newer than the page. Earlier positions aren't kept: a member may have stopped sharing theirs.
             for (user, position) in receivedMeanwhile { fresh[user] = fresh[user]?.merged(with: position) }
@@ -141,7 +141,7 @@ public final class LiveReceipts {
     }
 
     private func showUsers(_ ids: Set<UserID>) async {
-        await follower.work(isQuestion: false) { [weak self] in try await self?.reloadUsers(ids) }
+        await follower.work(isQuery: false) { [weak self] in try await self?.reloadUsers(ids) }
     }
 
     private func reloadUsers(_ ids: Set<UserID>) async throws {

@@ -300,7 +300,7 @@ extension Sync {
         self.saved = saved
         mustShowOverlays = true
         // The data of the answers isn't stored.
-        userQuestions.forget()
+        userRequests.forget()
         defer {
             // The operations that they ended are still in the file, and are sent again.
             if let outbox { restoreSettlingLost(from: outbox) }
@@ -321,7 +321,7 @@ extension Sync {
             emit(.cancelTimer(.liveness))
             emit(.cancelTimer(.users))
             emit(.cancelTimer(.userPause))
-            userQuestions.disconnected()
+            userRequests.disconnected()
         }
         phase = .waiting
         isBeingProbed = false

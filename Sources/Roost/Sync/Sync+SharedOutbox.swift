@@ -8,7 +8,7 @@ extension Sync {
         guard phase == .idle else { return }
         let former = self.saved
         self.saved = saved
-        userQuestions.forget()
+        userRequests.forget()
         restoreSettlingLost(from: outbox)
         emit(.store(overlayWrites))
         for channel in reading.keys.sorted() { showOverlay(of: channel) }

@@ -260,7 +260,7 @@ extension Sync {
         (visits, droppedSeqs) = ([:], [:])
         saved = SavedState(epoch: epoch, role: role)
         (channelRoles, permissionsToRequest, askedPermissions) = ([:], [], [:])
-        userQuestions.forget()
+        userRequests.forget()
         // Read positions of another history mean nothing.
         reading = reading.mapValues { _ in 0 }
         pausedReading = pausedReading?.mapValues { _ in 0 }

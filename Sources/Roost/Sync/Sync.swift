@@ -134,7 +134,7 @@ struct Sync: Sendable {
     var shownPlaces: [ChannelID: Set<Seq>] = [:]
 
     // Users.
-    var userQuestions = UserQuestions()
+    var userRequests = UserRequests()
 
     // Watching.
     /// The channels that the app watches.

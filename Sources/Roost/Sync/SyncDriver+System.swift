@@ -10,12 +10,13 @@ import RoostAPI
 extension SyncDriver {
     /// Follows the app and the network, until the token is released.
     ///
-    /// - Parameter question: Asks whether the app is already in the background.
+    /// - Parameter check: Finds out whether the app is already in the background.
     nonisolated func followSystem(
-        _ center: NotificationCenter = .default, asking question: @escaping SystemEvents.Question = SystemEvents.isInBackground
+        _ center: NotificationCenter = .default,
+        checking check: @escaping SystemEvents.BackgroundCheck = SystemEvents.isInBackground
     ) -> ObservationToken {
         // Only files that are shared have to be released.
-        SystemEvents.follow(center, asking: environment.storage.isShared ? question : nil) { [weak self] event in
+        SystemEvents.follow(center, checking: environment.storage.isShared ? check : nil) { [weak self] event in
             await self?.take(event)
         }
     }

@@ -9,7 +9,7 @@ import RoostAPI
 /// object shows aren't requested. A user whom the server didn't know is requested again when a row shows that they exist. A request that couldn't be
 /// made, because there is no connection or the server is busy, is made later.
 extension Sync {
-    struct UserQuestions: Hashable, Sendable {
+    struct UserRequests: Hashable, Sendable {
         /// The newest known version of users who are or recently were shown; 0 if only the id is known.
         private var versions: [UserID: Int64] = [:]
         /// The same users, the most recently shown last.
@@ -38,7 +38,7 @@ extension Sync {
         static let shownMax = 1000
         static let rememberedMax = 10_000
         /// With long ids a request for all of them would exceed the server's maximum size.
-        static let questionBytesMax = Limits.messageSizeBytes / 2
+        static let requestBytesMax = Limits.messageSizeBytes / 2
 
         mutating func show(_ users: [UserID: Int64]) {
             // Messages may mention any text as a user. A single id that isn't valid for a user makes the server refuse the whole request.
@@ -72,7 +72,7 @@ extension Sync {
             let part = open.prefix(Limits.changedUsersPerCall).prefix { user in
                 // Includes the quotes, the version and JSON's escapes.
                 sizeBytes += user.rawValue.utf8.count * 2 + 24
-                return sizeBytes <= Self.questionBytesMax
+                return sizeBytes <= Self.requestBytesMax
             }
             asked = Set(part)
             waiting = Array(open.dropFirst(part.count))
@@ -193,7 +193,7 @@ extension Sync {
     private static let gathering = Duration.milliseconds(20)
 
     mutating func show(_ users: [UserID: Int64]) {
-        userQuestions.show(users)
+        userRequests.show(users)
         askForUsersSoon()
     }
 
@@ -206,14 +206,14 @@ extension Sync {
     /// The write that stores summaries received from the server; none if there are none.
     mutating func userWrites(_ users: [UserSummary]) -> [StoreWrite] {
         guard !users.isEmpty else { return [] }
-        userQuestions.learn(users)
+        userRequests.learn(users)
         return [.users(users)]
     }
 
     /// Senders of messages and members exist. They may have been shown and requested before they did.
     mutating func meetUsers(of rows: Rows) {
-        guard !userQuestions.expectsNobody else { return }
-        userQuestions.meet(rows.senders + rows.changedMembers)
+        guard !userRequests.expectsNobody else { return }
+        userRequests.meet(rows.senders + rows.changedMembers)
         askForUsersSoon()
     }
 
@@ -221,7 +221,7 @@ extension Sync {
     mutating func take(_ change: UsersChange) {
         take(change.users)
         guard !change.isWhole else { return }
-        userQuestions.recheck()
+        userRequests.recheck()
         // Many clients receive that signal at once.
         askForUsersSoon(after: .spread(random.next()))
     }
@@ -235,26 +235,26 @@ extension Sync {
     }
 
     mutating func recheckUsers() {
-        guard userQuestions.recheckSinceWatching() else { return }
+        guard userRequests.recheckSinceWatching() else { return }
         emit(.startTimer(.userPause, Self.recheckPause))
         askForUsersSoon()
     }
 
-    mutating func userPauseEnded() { if userQuestions.pauseEnded() { recheckUsers() } }
+    mutating func userPauseEnded() { if userRequests.pauseEnded() { recheckUsers() } }
 
     /// Sends a request in a moment, unless one is scheduled anyway or there is nothing to request.
     mutating func askForUsersSoon(after delay: Duration = Sync.gathering) {
-        guard phase == .online, !userQuestions.waiting.isEmpty, userQuestions.asked.isEmpty, !userQuestions.isAskingSoon else {
+        guard phase == .online, !userRequests.waiting.isEmpty, userRequests.asked.isEmpty, !userRequests.isAskingSoon else {
             return
         }
-        userQuestions.isAskingSoon = true
+        userRequests.isAskingSoon = true
         emit(.startTimer(.users, delay))
     }
 
     mutating func askForUsers() {
-        userQuestions.isAskingSoon = false
-        guard phase == .online, userQuestions.asked.isEmpty else { return }
-        let versions = userQuestions.ask()
+        userRequests.isAskingSoon = false
+        guard phase == .online, userRequests.asked.isEmpty else { return }
+        let versions = userRequests.ask()
         if !versions.isEmpty { send(ListChangedUsers(versions: versions), for: .users) }
     }
 
@@ -263,18 +263,18 @@ extension Sync {
             let answer = try ReplyResult<ChangedNames>.decode(try result.get())
             let users = answer.users.users
             // An answer that has none of the requested users and promises more would lead to endless requests.
-            let isOfUse = users.contains { userQuestions.asked.contains($0.userId) }
-            userQuestions.answered(with: users, isWhole: !answer.hasMore || !isOfUse)
+            let isOfUse = users.contains { userRequests.asked.contains($0.userId) }
+            userRequests.answered(with: users, isWhole: !answer.hasMore || !isOfUse)
             if !users.isEmpty { emit(.store([.users(users)])) }
             askForUsersSoon()
         } catch let error as RoostError where error.isRetryable {
-            userQuestions.failed()
-            let pause = Duration.seconds(1 << min(userQuestions.failures, 6))
+            userRequests.failed()
+            let pause = Duration.seconds(1 << min(userRequests.failures, 6))
             askForUsersSoon(after: max(pause, error.retryAfterMilliseconds.map(Self.wait) ?? .zero))
         } catch {
             // It would be refused or unreadable again. The users are shown as known.
             log(.warning, "Users couldn't be fetched: \(error)")
-            userQuestions.refused()
+            userRequests.refused()
         }
     }
 }

@@ -108,7 +108,7 @@ public final class WatcherList {
 
     /// Updates what is shown, without a request for the list itself.
     private func work(_ step: @escaping @MainActor (WatcherList) async throws -> Void) async {
-        await follower.work(isQuestion: false) { try await step(self) }
+        await follower.work(isQuery: false) { try await step(self) }
         show()
     }
 
@@ -127,7 +127,7 @@ public final class WatcherList {
     private func refresh() async throws {
         try await answer.ask()
         let signals = chat.driver.signals
-        let question = freshness.ask(at: chat.driver.environment.now(), isWatched: signals.isWatched(channel))
+        let request = freshness.ask(at: chat.driver.environment.now(), isWatched: signals.isWatched(channel))
         let count = max(pageSize, roster.users.count)
         var fresh = WatcherRoster()
         var before = 0
@@ -145,7 +145,7 @@ public final class WatcherList {
             try await refreshUsers()
             isAnswered = true
             // Together with the rows that it describes.
-            freshness.answered(question, isWatched: signals.isWatched(channel))
+            freshness.answered(request, isWatched: signals.isWatched(channel))
             show()
         }
     }

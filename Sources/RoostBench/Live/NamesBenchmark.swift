@@ -33,7 +33,7 @@ struct NamesBenchmark: Benchmark {
         try loop.run(for: scale == .smoke ? 0.3 : 3)
         let delivered = try deliverNames(loop, server, of: movers.count)
         let versions = Dictionary(uniqueKeysWithValues: people.map { ($0.rawValue, Int64(1)) })
-        let question = try CallLoad(loop: loop, server: server, socket: 0)
+        let request = try CallLoad(loop: loop, server: server, socket: 0)
             .repeating(ListChangedUsers(versions: versions), scale.pick(200, quick: 100, smoke: 3))
         loop.closeAll()
         let channelCount = channels.count
@@ -45,7 +45,7 @@ struct NamesBenchmark: Benchmark {
             Figure("server CPU per new name, by a member of one channel", settled.cpu, "µs"),
             Figure("server CPU per new name that is told in \(channelCount) channels, all in", delivered / 1000, "ms"),
             Figure(
-                "server CPU per question about \(people.count) users of whom nobody has changed", question.cpuPerCall / 1000, "ms"),
+                "server CPU per question about \(people.count) users of whom nobody has changed", request.cpuPerCall / 1000, "ms"),
         ]
     }
 

@@ -1,6 +1,6 @@
 public import RoostAPI
 
-/// A page of channels that was read before its operation takes its turn among the writers: see ``Handled/channelQuestion``.
+/// A page of channels that was read before its operation takes its turn among the writers: see ``Handled/channelQuery``.
 ///
 /// Some of them may have changed by then. Searching takes long and finding the changed ones doesn't, so only those are read again.
 public struct FoundChannels: Sendable {

@@ -127,12 +127,12 @@ public struct Context {
     public let caller: Caller
     public let now: Timestamp
     public let presence: any Presence
-    /// The users of a ``PresenceQuestion`` who have a connection to another node.
+    /// The users of a ``PresenceRequirement`` who have a connection to another node.
     public var connectedElsewhere: Set<UserID> = []
-    /// The other nodes' watchers of a ``PresenceQuestion``'s channel, node by node, under each name that the channel may have.
+    /// The other nodes' watchers of a ``PresenceRequirement``'s channel, node by node, under each name that the channel may have.
     /// None under a name if every node has already named all of its watchers.
     public var watchersElsewhere: [ChannelID: [UserID]] = [:]
-    /// The result of the operation's ``Handled/channelQuestion``.
+    /// The result of the operation's ``Handled/channelQuery``.
     public var foundChannels: FoundChannels?
     /// Whether there is a receiver for pushes. If not, rules request none.
     public var handsOffPushes = false

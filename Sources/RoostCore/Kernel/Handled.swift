@@ -9,11 +9,11 @@ public protocol Handled: Operation {
     func scope(for caller: Caller) -> Scope
 
     /// The presence that the answer reports: connected users or watchers. None for most operations.
-    var presenceQuestion: PresenceQuestion { get }
+    var requiredPresence: PresenceRequirement { get }
 
     /// The query for the channels that the operation is about; nil for most. However much it searches, it only reads, and runs
     /// beside the writers before the rule takes its turn among them.
-    var channelQuestion: QueryChannels? { get }
+    var channelQuery: QueryChannels? { get }
 
     /// Whether it only sends something momentary, such as typing. These operations run one after another, so a stop can't overtake its start.
     static var isSignal: Bool { get }
@@ -43,8 +43,8 @@ public protocol Handled: Operation {
 
 extension Handled {
     public func scope(for caller: Caller) -> Scope { Scope() }
-    public var presenceQuestion: PresenceQuestion { .none }
-    public var channelQuestion: QueryChannels? { nil }
+    public var requiredPresence: PresenceRequirement { .none }
+    public var channelQuery: QueryChannels? { nil }
     public var isBrief: Bool { false }
     public var watchCountMax: Int { 0 }
     public static var isSignal: Bool { false }
@@ -82,7 +82,7 @@ public enum UserRate: Hashable, Sendable {
 }
 
 /// The presence that an operation's answer reports: collected over all nodes before the rule runs.
-public enum PresenceQuestion: Hashable, Sendable {
+public enum PresenceRequirement: Hashable, Sendable {
     case none
     /// The users online in a channel, and its watchers.
     case channel(ChannelID)

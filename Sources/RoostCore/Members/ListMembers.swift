@@ -1,7 +1,7 @@
 public import RoostAPI
 
 extension ListMembers: Handled, PagedQuery {
-    public var presenceQuestion: PresenceQuestion { .channel(channel) }
+    public var requiredPresence: PresenceRequirement { .channel(channel) }
 
     public func handle(in context: inout Context) throws -> Page<MemberEntry> {
         let access = try context.require(.memberList, in: channel)
@@ -12,7 +12,7 @@ extension ListMembers: Handled, PagedQuery {
 }
 
 extension GetMember: Handled {
-    public var presenceQuestion: PresenceQuestion { .channel(channel) }
+    public var requiredPresence: PresenceRequirement { .channel(channel) }
 
     public func handle(in context: inout Context) throws -> MemberEntry {
         let access = try context.require(.memberList, in: channel)

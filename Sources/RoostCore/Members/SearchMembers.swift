@@ -1,7 +1,7 @@
 public import RoostAPI
 
 extension SearchMembers: Handled, PagedQuery {
-    public var presenceQuestion: PresenceQuestion { .channel(channel) }
+    public var requiredPresence: PresenceRequirement { .channel(channel) }
 
     public func handle(in context: inout Context) throws -> Page<MemberEntry> {
         let access = try context.require(.memberList, in: channel)

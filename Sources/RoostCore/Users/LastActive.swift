@@ -2,7 +2,7 @@ public import RoostAPI
 
 extension ListUserPresence: Handled {
     public static var userRate: UserRate? { .signals }
-    public var presenceQuestion: PresenceQuestion { .users(users) }
+    public var requiredPresence: PresenceRequirement { .users(users) }
 
     public func handle(in context: inout Context) throws -> UserPresences {
         try context.require(.userRead)

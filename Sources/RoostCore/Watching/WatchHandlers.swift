@@ -8,7 +8,7 @@ extension WatchChannel: Handled {
         return scope
     }
 
-    public var presenceQuestion: PresenceQuestion { .channel(channel) }
+    public var requiredPresence: PresenceRequirement { .channel(channel) }
     public var watchCountMax: Int { 1 }
 
     /// The operation that creates the channel if there is none, with the whole id.
@@ -106,7 +106,7 @@ extension QueryAndWatchChannels: Handled {
     /// It moves nothing, but takes its turn among commits: a watch begins at a seq.
     public func scope(for caller: Caller) -> Scope { Scope() }
 
-    public var channelQuestion: QueryChannels? { query }
+    public var channelQuery: QueryChannels? { query }
     public var watchCountMax: Int { min(max(0, query.limit ?? Limits.channelPage.standard), Limits.channelPage.max) }
 
     /// Each watch begins at the seq of its channel in the answer. So nothing is missed in between, and nothing is sent twice.
@@ -140,7 +140,7 @@ extension UnwatchChannel: Handled {
 }
 
 extension ListWatchers: Handled {
-    public var presenceQuestion: PresenceQuestion {
+    public var requiredPresence: PresenceRequirement {
         let passed = min(max(0, offset ?? 0), Limits.watcherOffset)
         return .watchers(channel, upTo: passed + min(max(0, limit ?? Limits.watcherPage.standard), Limits.watcherPage.max))
     }

@@ -19,7 +19,7 @@ final class ClusterNode: Delivery {
     private let clusterPresence: ClusterPresence
     private let inbox = Inbox<Relay.Input>(
         room: .init(count: ClusterNode.inboxCountMax, sizeBytes: ClusterNode.inboxSizeBytesMax, overflow: .recheckAll))
-    private let questions = Inbox<Relay.Request>()
+    private let databaseRequests = Inbox<Relay.Request>()
     private let threads = Threads()
     private let unreadable = LogThrottle()
     /// Whether the bus has reported that it is back, and ``settleAfterReconnect()`` hasn't handled that yet.
@@ -68,7 +68,7 @@ final class ClusterNode: Delivery {
     func stop() {
         clusterPresence.sayGoodbye()
         inbox.close()
-        questions.close()
+        databaseRequests.close()
         threads.wait()
         bus.stop()
     }
@@ -173,7 +173,7 @@ final class ClusterNode: Delivery {
 
     func prepareConnected(_ users: [UserID], then run: @escaping @Sendable (_ elsewhere: Set<UserID>) -> Void) -> Bool {
         clusterPresence.prepare(users, at: Self.now) { [hub] elsewhere in
-            // A hub without other nodes always has room for the question.
+            // A hub without other nodes always has room for the query.
             _ = hub.prepareConnected(users) { _ in run(elsewhere) }
         }
     }
@@ -269,8 +269,8 @@ final class ClusterNode: Delivery {
             hub.findUnused(among: streams) { inbox.put(.unused($0, asOf: time)) }
         case .open(let streams):
             for stream in streams { bus.subscribe(to: .stream(stream)) }
-            questions.put(request)
-        case .fetch, .readStreams, .readHeads: questions.put(request)
+            databaseRequests.put(request)
+        case .fetch, .readStreams, .readHeads: databaseRequests.put(request)
         }
     }
 
@@ -278,7 +278,7 @@ final class ClusterNode: Delivery {
 
     private func runRepair() {
         var lastPoll: Int64 = 0
-        while let requests = questions.take(within: .seconds(1)) {
+        while let requests = databaseRequests.take(within: .seconds(1)) {
             func pollDatabaseIfDue() {
                 guard Self.now - lastPoll >= 1000 else { return }
                 lastPoll = Self.now
@@ -368,7 +368,7 @@ final class ClusterNode: Delivery {
     /// A database that doesn't answer isn't queried again immediately.
     private func waitAfter(_ error: any Error) {
         logger.debug("The database isn't answering a node's query.", metadata: ["error": "\(error)"])
-        questions.pause(for: .milliseconds(300))
+        databaseRequests.pause(for: .milliseconds(300))
     }
 
     /// Milliseconds of a monotonic clock.

@@ -4,7 +4,7 @@ extension ClusterPresence {
     /// What a node knows about the others, and what they want to know about it.
     struct State {
         var nodes: [NodeID: Int64] = [:]
-        /// Nodes that were given up. Those that were alive all the while are heard again, and don't know that their questions are forgotten
+        /// Nodes that were given up. Those that were alive all the while are heard again, and don't know that their queries are forgotten
         /// here. ``givenUpMax`` bounds them.
         var givenUp: Set<NodeID> = []
         /// Given-up nodes that were heard again since the last tick.

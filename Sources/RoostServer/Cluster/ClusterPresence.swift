@@ -29,11 +29,12 @@ final class ClusterPresence: Presence, Sendable {
     static let givenUpMax = 1000
     /// The most names in one answer. The others are sent as a number.
     private static let namesMax = 1000
-    /// The most bytes of names in an answer to a question for more of them: the bus takes messages of at most a megabyte. With ids of the
+    /// The most bytes of names in an answer to a query for more of them: the bus takes messages of at most a megabyte. With ids of the
     /// greatest length, these are fewer names than asked for.
     private static let nameBytesMax = 700_000
 
-    /// A message between nodes.
+    /// A message between nodes. Labels are keys of its JSON, which is why a query's number is still labelled `question`: nodes of other versions read
+    /// it too.
     enum Message: Codable, Sendable {
         /// I am here. The other nodes answer a new node with their own heartbeat at once.
         case heartbeat(NodeID, isNew: Bool)
@@ -74,7 +75,7 @@ final class ClusterPresence: Presence, Sendable {
     private let state = Mutex(State())
     private let watchListener = Mutex<WatchListener?>(nil)
     private let onlineListener = Mutex<OnlineListener?>(nil)
-    private let questions = Mutex(NodeQuestions())
+    private let queries = Mutex(NodeQueries())
     /// Held while the board is read and its state sent: otherwise an older state of the channel could overtake a newer one that another thread sends.
     private let sendLock = Mutex(())
     /// Held while a heartbeat is sent, so none follows the goodbye.
@@ -192,7 +193,7 @@ final class ClusterPresence: Presence, Sendable {
 
     /// Asks all nodes which of some users are connected there. Those that don't answer in time are left out.
     ///
-    /// - Returns: False, without asking, while too many questions are open.
+    /// - Returns: False, without asking, while too many queries are open.
     func prepare(_ users: [UserID], at now: Int64, then run: @escaping @Sendable (Set<UserID>) -> Void) -> Bool {
         let nodes = state.withLock { Set($0.nodes.keys) }
         guard !nodes.isEmpty else {
@@ -202,8 +203,8 @@ final class ClusterPresence: Presence, Sendable {
         let isAsked = ask(nodes, expecting: .someOf(Set(users)), at: now) { answers in
             run(answers.values.reduce(into: []) { $0.formUnion($1) })
         }
-        guard let question = isAsked else { return false }
-        send(.nodes, .askConnected(users, question: question, from: node))
+        guard let query = isAsked else { return false }
+        send(.nodes, .askConnected(users, question: query, from: node))
         return true
     }
 
@@ -211,7 +212,7 @@ final class ClusterPresence: Presence, Sendable {
     /// already named are used.
     ///
     /// - Parameter run: Called with the watchers of all nodes, node by node; with nil if all are already named.
-    /// - Returns: False, without asking, while too many questions are open.
+    /// - Returns: False, without asking, while too many queries are open.
     func prepareWatchers(
         of channel: ChannelID, upTo count: Int, at now: Int64, then run: @escaping @Sendable ([UserID]?) -> Void
     ) -> Bool {
@@ -221,20 +222,20 @@ final class ClusterPresence: Presence, Sendable {
             run(nil)
             return true
         }
-        let question = ask(crowded, expecting: .any(atMost: count), at: now) { answers in
+        let query = ask(crowded, expecting: .any(atMost: count), at: now) { answers in
             run(named.flatMap { answers[$0.node] ?? $0.users })
         }
-        guard let question else { return false }
-        for other in crowded { send(.node(other), .askWatchers(channel, upTo: count, question: question, from: node)) }
+        guard let query else { return false }
+        for other in crowded { send(.node(other), .askWatchers(channel, upTo: count, question: query, from: node)) }
         return true
     }
 
-    /// - Returns: The question's number; nil while too many are open.
+    /// - Returns: The query's number; nil while too many are open.
     private func ask(
-        _ nodes: Set<NodeID>, expecting expected: NodeQuestions.Expected, at now: Int64,
+        _ nodes: Set<NodeID>, expecting expected: NodeQueries.Expected, at now: Int64,
         run: @escaping @Sendable ([NodeID: [UserID]]) -> Void
     ) -> Int64? {
-        questions.withLock { $0.ask(nodes, expecting: expected, deadline: now + gatherMilliseconds, run: run) }
+        queries.withLock { $0.ask(nodes, expecting: expected, deadline: now + gatherMilliseconds, run: run) }
     }
 
     // MARK: Sending
@@ -304,7 +305,7 @@ final class ClusterPresence: Presence, Sendable {
         case .rulesChanged: break
         case .goodbye(let other):
             let (lost, ready) = state.withLock { ($0.lost(with: [other]), $0.forget(other)) }
-            for answer in questions.withLock({ $0.forget(other) }) { answer.run(answer.users) }
+            for answer in queries.withLock({ $0.forget(other) }) { answer.run(answer.users) }
             for (channel, changed) in lost { report(changed, in: channel) }
             for run in ready { run() }
         case .ask(let channel, let other):
@@ -324,19 +325,19 @@ final class ClusterPresence: Presence, Sendable {
             }
             report(changed, in: channel)
             for run in ready { run() }
-        case .askConnected(let users, let question, let other):
+        case .askConnected(let users, let query, let other):
             let connected = users.prefix(Limits.usersPerCall).filter(board.isConnected)
-            send(.node(other), .connected(connected, question: question, node))
-        case .askWatchers(let channel, let count, let question, let other):
+            send(.node(other), .connected(connected, question: query, node))
+        case .askWatchers(let channel, let count, let query, let other):
             let most = min(max(0, count), Limits.watcherOffset + Limits.watcherPage.max)
             var bytes = 0
             let users = board.watchers(of: channel, offset: 0, limit: most).prefix { user in
                 bytes += JSONBytes.sizeBytes(of: user.rawValue) + 3
                 return bytes <= Self.nameBytesMax
             }
-            send(.node(other), .watchers(Array(users), question: question, node))
-        case .connected(let users, let question, let other), .watchers(let users, let question, let other):
-            let answer = questions.withLock { $0.heard(users, to: question, from: other) }
+            send(.node(other), .watchers(Array(users), question: query, node))
+        case .connected(let users, let query, let other), .watchers(let users, let query, let other):
+            let answer = queries.withLock { $0.heard(users, to: query, from: other) }
             answer?.run(answer?.users ?? [:])
         }
         return false
@@ -383,7 +384,7 @@ final class ClusterPresence: Presence, Sendable {
         var toSend: [(ChannelID, [NodeID])] = []
         var stopped: [ChannelID: Changed] = [:]
         var heardAgain: Set<NodeID> = []
-        for answer in questions.withLock({ $0.takeOverdue(at: now) }) { ready.append { answer.run(answer.users) } }
+        for answer in queries.withLock({ $0.takeOverdue(at: now) }) { ready.append { answer.run(answer.users) } }
         var isHeartbeatDue = false
         let hasLost = state.withLock { state in
             let lost = state.nodes.filter { now - $0.value > timeoutMilliseconds }.keys
@@ -409,7 +410,7 @@ final class ClusterPresence: Presence, Sendable {
             return !lost.isEmpty
         }
         if isHeartbeatDue { sendHeartbeat(to: .nodes, isNew: false) }
-        // Greeted as if by a new node, they repeat their questions.
+        // Greeted as if by a new node, they repeat their queries.
         for other in heardAgain { sendHeartbeat(to: .node(other), isNew: true) }
         for (topic, message) in messages { send(topic, message) }
         for (channel, nodes) in toSend where !nodes.isEmpty { sendPresent(in: channel, to: nodes) }

@@ -8,7 +8,7 @@ extension Engine {
     func submit(write job: Job) throws(RoostError) {
         if let rate = job.traits.userRate { try signals.admit(job.caller.user, job.operation, at: rate) }
         guard !presenceTurns.withLock({ $0.mustWait(job) }) else { return }
-        if let query = job.traits.channelQuestion { return try findChannels(by: query, for: job) }
+        if let query = job.traits.channelQuery { return try findChannels(by: query, for: job) }
         guard job.presenceChannel != nil else { return try append(job, to: lanes[job.lane(of: lanes.count)]) }
         prepareAndQueue(job)
     }
@@ -44,7 +44,7 @@ extension Engine {
 
     private func submit(toReaders job: Job) throws(RoostError) {
         if job.traits.isSignal { return try append(job, to: signalQueue) }
-        switch job.traits.presenceQuestion {
+        switch job.traits.requiredPresence {
         case .none: try append(job, to: reads)
         case .users(let users): try prepareConnected(job, users)
         case .channel(let channel): collectPresence(of: names(of: channel)) { [self] in queueRead(job) }
@@ -58,7 +58,7 @@ extension Engine {
         let isAsked = delivery.prepareConnected(users) { [self] elsewhere in
             queueRead(job.knowing { $0.connectedElsewhere = elsewhere })
         }
-        guard isAsked else { throw tooManyQuestions(job) }
+        guard isAsked else { throw tooManyQueries(job) }
     }
 
     /// Queues a read once the other nodes have named their watchers of the channels, one channel after another.
@@ -68,7 +68,7 @@ extension Engine {
             let job = job.knowing { $0.watchersElsewhere[channel] = elsewhere }
             prepareWatchers(job, channels.dropFirst(), upTo: count)
         }
-        if !isAsked { answer(job, .failure(tooManyQuestions(job))) }
+        if !isAsked { answer(job, .failure(tooManyQueries(job))) }
     }
 
     /// Queues a read; a refusal becomes the caller's answer.
@@ -80,7 +80,7 @@ extension Engine {
         }
     }
 
-    private func tooManyQuestions(_ job: Job) -> RoostError {
+    private func tooManyQueries(_ job: Job) -> RoostError {
         let refusal = RoostError(.overloaded, "The server is overloaded.", retryAfterMilliseconds: 500)
         noteRefusal(of: job, refusal)
         return refusal

@@ -6,7 +6,7 @@ extension Engine {
     func perform(_ operation: some Handled, key: IdempotencyKey? = nil, for caller: Caller) async throws -> [UInt8] {
         var traits = Job.Traits(operation, for: caller)
         // Such a query finds channels to watch, which the rule refuses without a connection.
-        traits.channelQuestion = nil
+        traits.channelQuery = nil
         return try await perform(traits, for: caller) { context in
             guard let response = try operation.handle(once: key, in: &context) else { return [] }
             return try JSONWriter.bytes(of: response)

@@ -37,14 +37,14 @@ final class Job: Sendable {
         /// The client id of the message that it sends; nil if it sends none.
         var sentClientId: ClientID?
         /// The presence that its answer contains: who is connected and watching.
-        var presenceQuestion = PresenceQuestion.none
+        var requiredPresence = PresenceRequirement.none
         /// The query that finds its channels.
-        var channelQuestion: QueryChannels?
+        var channelQuery: QueryChannels?
     }
 
     /// The information found out for a job before it runs.
     struct Found: Sendable {
-        /// The other nodes' answers to its presence question.
+        /// The other nodes' answers about the presence that it requires.
         var connectedElsewhere: Set<UserID> = []
         var watchersElsewhere: [ChannelID: [UserID]] = [:]
         /// The channels that its query has found, which are counted until the job is done.
@@ -93,7 +93,7 @@ final class Job: Sendable {
 
     /// The channel whose presence its answer contains.
     var presenceChannel: ChannelID? {
-        switch traits.presenceQuestion {
+        switch traits.requiredPresence {
         case .channel(let channel), .watchers(let channel, _): channel
         case .none, .users: nil
         }
@@ -173,7 +173,7 @@ extension Job.Traits {
         self.init(
             operation: type(of: operation).name, scope: operation.scope(for: caller), isReadOnly: type(of: operation).isReadOnly,
             isSignal: type(of: operation).isSignal, toleratesDelay: type(of: operation).toleratesDelay, userRate: operation.rate,
-            sentClientId: operation.sentClientId, presenceQuestion: operation.presenceQuestion,
-            channelQuestion: operation.channelQuestion)
+            sentClientId: operation.sentClientId, requiredPresence: operation.requiredPresence,
+            channelQuery: operation.channelQuery)
     }
 }

@@ -397,7 +397,7 @@ extension Job {
     ) {
         var traits = Traits(operation, for: caller)
         // A call with a key is refused, or was carried out before.
-        if key != nil { traits.channelQuestion = nil }
+        if key != nil { traits.channelQuery = nil }
         self.init(
             traits, caller: caller, callerMemory: callerMemory, found: found,
             run: { context in

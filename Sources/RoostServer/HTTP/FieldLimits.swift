@@ -67,8 +67,8 @@ struct FieldLimits {
     func ownSchema(of field: Schema.Field) -> [String: JSONValue] { askedSchema(of: field) }
 
     private func askedSchema(of field: Schema.Field) -> [String: JSONValue] {
-        let asked = Question(limits: self, name: field.name, beside: companions(of: field)) { $0 }
-        return asked.schema(field.schema)
+        let probe = Probe(limits: self, name: field.name, beside: companions(of: field)) { $0 }
+        return probe.schema(field.schema)
     }
 
     // MARK: Asking
@@ -117,7 +117,7 @@ struct FieldLimits {
 }
 
 /// Probes one value of an operation: a field, an element of an array in it, or a field of an object in it.
-private struct Question {
+private struct Probe {
     let limits: FieldLimits
     let name: String
     let beside: [String: JSONValue]
@@ -133,8 +133,8 @@ private struct Question {
     private func refusal(_ value: JSONValue) -> RoostError? { limits.isRefused(wrap(value), at: name, beside: beside) }
     private func isRefused(_ value: JSONValue) -> Bool { refusal(value) != nil }
 
-    private func inside(_ wrap: @escaping (JSONValue) -> JSONValue) -> Question {
-        Question(limits: limits, name: name, beside: beside) { self.wrap(wrap($0)) }
+    private func inside(_ wrap: @escaping (JSONValue) -> JSONValue) -> Probe {
+        Probe(limits: limits, name: name, beside: beside) { self.wrap(wrap($0)) }
     }
 
     /// More characters, and more values, than any limit allows.

@@ -42,7 +42,7 @@ protocol Delivery: Sendable {
 
     /// Finds which of some users are connected to another node.
     ///
-    /// - Returns: False, without calling back, while too many such questions wait.
+    /// - Returns: False, without calling back, while too many such queries wait.
     func prepareConnected(_ users: [UserID], then run: @escaping @Sendable (_ elsewhere: Set<UserID>) -> Void) -> Bool
 
     /// Finds the other nodes' watchers of a channel, node by node, once its presence is collected.
@@ -50,7 +50,7 @@ protocol Delivery: Sendable {
     /// - Parameters:
     ///   - count: The most names from each node.
     ///   - run: Called with nil if every node has already named all of its watchers.
-    /// - Returns: False, without calling back, while too many such questions wait.
+    /// - Returns: False, without calling back, while too many such queries wait.
     func prepareWatchers(
         of channel: ChannelID, upTo count: Int, then run: @escaping @Sendable (_ elsewhere: [UserID]?) -> Void
     ) -> Bool

@@ -39,10 +39,10 @@ struct PushHandOff: Sendable {
 
     /// Reads with the server's own rights.
     private func read<Value: Sendable>(
-        _ question: PresenceQuestion = .none, _ run: @escaping @Sendable (Context) throws -> Value
+        _ presence: PresenceRequirement = .none, _ run: @escaping @Sendable (Context) throws -> Value
     ) async throws -> Value {
         let found = Found<Value>()
-        let traits = Job.Traits(operation: OperationName.effect, isReadOnly: true, presenceQuestion: question)
+        let traits = Job.Traits(operation: OperationName.effect, isReadOnly: true, requiredPresence: presence)
         try await engine.perform(traits, for: .server) { context in
             found.value = try run(context)
             return []

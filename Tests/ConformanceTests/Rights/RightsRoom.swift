@@ -192,7 +192,7 @@ struct RightsRoom: Sendable {
     // MARK: What bob sees
 
     /// A request, made once however many cells it answers.
-    private enum Question: Hashable {
+    private enum Request: Hashable {
         case heard, resume, watch
         case get(String)
         case post(String, body: String)
@@ -200,14 +200,14 @@ struct RightsRoom: Sendable {
 
     /// Returns everything that bob receives in each cell since the last call.
     func answers(in cells: [Cell]) async throws -> [Cell: String] {
-        var known: [Question: String] = [.heard: await phone.heard()]
+        var known: [Request: String] = [.heard: await phone.heard()]
         var answers: [Cell: String] = [:]
         for cell in cells {
             var texts: [String] = []
-            for question in try questions(of: cell) {
+            for request in try requests(of: cell) {
                 let text: String
-                if let answer = known[question] { text = answer } else { text = try await answer(to: question) }
-                known[question] = text
+                if let answer = known[request] { text = answer } else { text = try await answer(to: request) }
+                known[request] = text
                 texts.append(text)
             }
             answers[cell] = texts.joined(separator: "\n")
@@ -215,8 +215,8 @@ struct RightsRoom: Sendable {
         return answers
     }
 
-    private func answer(to question: Question) async throws -> String {
-        switch question {
+    private func answer(to request: Request) async throws -> String {
+        switch request {
         case .heard: ""
         case .resume: try await ask(Resume(after: 0, channels: [names.channel.rawValue: position]))
         case .watch: try await ask(WatchChannel(channel: names.channel))
@@ -236,7 +236,7 @@ struct RightsRoom: Sendable {
         return text
     }
 
-    private func questions(of cell: Cell) throws -> [Question] {
+    private func requests(of cell: Cell) throws -> [Request] {
         switch cell.path {
         case .live: [.heard]
         case .resume: [.resume]
@@ -281,10 +281,10 @@ struct RightsRoom: Sendable {
         }
     }
 
-    /// Returns the names of the operations that read something of a channel over HTTP and that no question of these cells calls.
+    /// Returns the names of the operations that read something of a channel over HTTP and that no request of these cells calls.
     func unasked(in cells: [Cell]) throws -> Set<String> {
-        let asked = try cells.flatMap { try questions(of: $0) }.compactMap { question -> [Substring]? in
-            guard case .get(let path) = question else { return nil }
+        let asked = try cells.flatMap { try requests(of: $0) }.compactMap { request -> [Substring]? in
+            guard case .get(let path) = request else { return nil }
             return path.prefix { $0 != "?" }.split(separator: "/")
         }
         let reading = Operations.all.filter { $0.method == .get && $0.path.hasPrefix("/v1/channels/{channel}") }

@@ -58,7 +58,7 @@ struct BackgroundStartTests {
         return true
     }
 
-    // MARK: The question
+    // MARK: The check
 
     @Test(
         "The system is asked once; if the app is in the background, it is asked to wait until that is handled",
@@ -70,13 +70,13 @@ struct BackgroundStartTests {
             note("hold")
             return { note("release") }
         }
-        let question: SystemEvents.Question = {
-            note("question")
+        let check: SystemEvents.BackgroundCheck = {
+            note("check")
             return answer
         }
-        let following = SystemEvents.follow(center, holding: hold, asking: question) { note("\($0)") }
+        let following = SystemEvents.follow(center, holding: hold, checking: check) { note("\($0)") }
         defer { following.invalidate() }
-        let expected = ["question"] + (answer == true ? ["hold", "alreadyInBackground", "release"] : [])
+        let expected = ["check"] + (answer == true ? ["hold", "alreadyInBackground", "release"] : [])
         try await until { seen.withLock { $0.count } >= expected.count }
         await letOthersRun()
         #expect(seen.withLock { $0 } == expected)
@@ -89,12 +89,12 @@ struct BackgroundStartTests {
         let seen = Mutex<[SystemEvents.Event]>([])
         let isAnswered = Mutex(false)
         let (answers, answer) = AsyncStream.makeStream(of: Void.self)
-        let question: SystemEvents.Question = {
+        let check: SystemEvents.BackgroundCheck = {
             for await _ in answers {}
             isAnswered.withLock { $0 = true }
             return true
         }
-        let following = SystemEvents.follow(center, asking: question) { event in seen.withLock { $0.append(event) } }
+        let following = SystemEvents.follow(center, checking: check) { event in seen.withLock { $0.append(event) } }
         defer { following.invalidate() }
         // Following begins a moment later.
         try await until {

@@ -99,7 +99,7 @@ struct EventTests {
             ])
     }
 
-    @Test("a question that is abandoned or unanswered doesn't hide which device made an own change; an abandoned change does")
+    @Test("a request that is abandoned or unanswered doesn't hide which device made an own change; an abandoned change does")
     func abandonedCalls() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()

@@ -92,7 +92,7 @@ struct FollowerTests {
         follower.follow(.channel("general"), ended: { [weak follower] in follower?.answered() }, changed: { _ in })
         let gate = AsyncStream.makeStream(of: Void.self)
         var isAsking = false
-        let question = Task {
+        let request = Task {
             await follower.work(asksServer: true) {
                 isAsking = true
                 for await _ in gate.stream { break }
@@ -103,7 +103,7 @@ struct FollowerTests {
         try await chat.logOut()
         try await until { follower.phase == .loaded }
         gate.continuation.yield()
-        guard case .failed = await question.value else { throw Unreadable() }
+        guard case .failed = await request.value else { throw Unreadable() }
         #expect(follower.phase == .loaded)
         guard case .refused = await follower.work(asksServer: true, { throw SyncDriver.loggedOut }) else { throw Unreadable() }
         #expect(follower.phase == .refused(SyncDriver.loggedOut))
@@ -265,7 +265,7 @@ struct FollowerTests {
     }
 
     @Test(
-        "A question that many clients are to ask is asked within seconds, once, and not at all if there is another reason to ask sooner"
+        "A request that many clients are to make is made within seconds, once, and not at all if there is another reason to make it sooner"
     )
     func spread() async throws {
         let clock = ManualClock()

@@ -197,7 +197,7 @@ struct LivePhaseTests {
         #expect(follower.phase == .loading)
         await follower.work { throw refusal }
         #expect(follower.phase == .refused(refusal) && follower.phase.error == refusal)
-        await follower.work(isQuestion: false) {}
+        await follower.work(isQuery: false) {}
         #expect(follower.phase == .refused(refusal))
         await follower.work {}
         #expect(follower.phase == .loading)
@@ -208,7 +208,7 @@ struct LivePhaseTests {
         #expect(error.code == .unavailable)
         follower.answered()
         #expect(follower.phase == .unavailable(error))
-        await follower.work(isQuestion: false) {}
+        await follower.work(isQuery: false) {}
         #expect(follower.phase == .loaded && follower.phase.error == nil)
     }
 

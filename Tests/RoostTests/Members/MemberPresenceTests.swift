@@ -54,7 +54,7 @@ struct MemberPresenceTests {
         return (chat, list)
     }
 
-    private func questions(_ server: ScriptedServer) async -> Int { await server.operations().count { $0 == "member.list" } }
+    private func requests(_ server: ScriptedServer) async -> Int { await server.operations().count { $0 == "member.list" } }
 
     @Test("SB-63 while the app is busy, messages don't keep a list from learning who came online, or that the watch has ended")
     func busy() async throws {
@@ -69,7 +69,7 @@ struct MemberPresenceTests {
         for _ in 0..<150 { chat.driver.signals.send(.wrote("bob", "general")) }
         clock.advance(by: .seconds(2))
         try await until { list.presenceAsOf == Timestamp(milliseconds: 102_000) }
-        #expect(await questions(server) == 1)
+        #expect(await requests(server) == 1)
         await chat.disconnect()
     }
 
@@ -98,20 +98,20 @@ struct MemberPresenceTests {
         try await until { list.items.map(\.isOnline) == [false, false] && clock.isSpreading }
         clock.advance(by: .milliseconds(499))
         await letOthersRun()
-        #expect(await questions(server) == 1)
+        #expect(await requests(server) == 1)
         clock.advance(by: .milliseconds(4501))
         try await until { list.items.map(\.isOnline) == [true, true] }
-        #expect(await questions(server) == 2)
+        #expect(await requests(server) == 2)
 
         try await server.send(online([], isWhole: false))
         try await until { clock.isSpreading }
         try await chat.channel("general").watch()
         try await until { clock.ends.contains(.milliseconds(105_250)) }
         clock.advance(by: .milliseconds(250))
-        try await until { await questions(server) == 3 }
+        try await until { await requests(server) == 3 }
         clock.advance(by: .seconds(5))
         await letOthersRun()
-        #expect(await questions(server) == 3)
+        #expect(await requests(server) == 3)
         await chat.disconnect()
     }
 

@@ -144,7 +144,7 @@ struct CapabilityTests {
     }
 
     @Test("AM-48 An answer about permissions counts even if another event has overtaken it")
-    func overtakenQuestion() async throws {
+    func overtakenRequest() async throws {
         let own = membership(readSeq: 1, readCount: 0, channelSeq: 3, userSeq: 2)
         var client = try await Harness()
         try await client.connectWithChannel(role: .guest)

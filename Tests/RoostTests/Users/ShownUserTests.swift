@@ -143,7 +143,7 @@ struct ShownUserTests {
         }
         // A user found to exist after the request for them may be requested again.
         try await until { messages.items.count == 4 }
-        try await until { await Set(chat.driver.machine?.userQuestions.waiting ?? []).isSuperset(of: ["bob", "nobody"]) }
+        try await until { await Set(chat.driver.machine?.userRequests.waiting ?? []).isSuperset(of: ["bob", "nobody"]) }
         try await until { clock.ends.contains(.milliseconds(20)) }
         clock.advance(by: .milliseconds(20))
         try await until { messages.items.map(\.sender.name) == ["Bob", "nobody", "Bob", "nobody"] }
@@ -180,7 +180,7 @@ struct ShownUserTests {
         try await impossible.loaded()
         try await bob.loaded()
         // With the connection, all users shown by then are one request.
-        try await until { await chat.driver.machine?.userQuestions.waiting.contains("bob") == true }
+        try await until { await chat.driver.machine?.userRequests.waiting.contains("bob") == true }
         try await chat.connect()
         try await until { bob.user.name == "Bob" }
         #expect(impossible.user == UserSummary(userId: "a/b") && impossible.phase == .loaded)

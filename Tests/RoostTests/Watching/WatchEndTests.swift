@@ -72,7 +72,7 @@ struct WatchEndTests {
     private func end(_ end: End, _ chat: Chat, _ server: ScriptedServer, asksForUser: Bool = false) async throws -> Timestamp {
         if asksForUser {
             // The client learns a moment later whom a list shows. A later request for them would be answered after what ends the watch.
-            try await until { await chat.driver.machine?.userQuestions.waiting.contains("cid") == true }
+            try await until { await chat.driver.machine?.userRequests.waiting.contains("cid") == true }
             // A pause that started only after the clock was advanced wouldn't be over.
             try await until { clock.ends.contains(.milliseconds(100_020)) }
         }

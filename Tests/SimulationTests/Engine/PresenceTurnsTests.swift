@@ -14,7 +14,7 @@ struct PresenceTurnsTests {
         _ name: String, in channel: ChannelID = "general", on connection: Int64 = 1, asksForPresence: Bool = false
     ) -> Job {
         Job(
-            .init(operation: name, scope: .channel(channel), presenceQuestion: asksForPresence ? .channel(channel) : .none),
+            .init(operation: name, scope: .channel(channel), requiredPresence: asksForPresence ? .channel(channel) : .none),
             caller: Caller(user: "ann"), run: { _ in [] },
             destination: .socket(SocketID(shard: 0, connection: ConnectionID(rawValue: connection)), call: 1))
     }

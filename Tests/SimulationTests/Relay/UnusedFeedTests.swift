@@ -9,7 +9,7 @@ struct UnusedFeedTests {
     private let stream = StreamID.channel("c")
 
     @Test(
-        "a feed that no socket needs is unused as of the question: a later need keeps it, however late the answer arrives",
+        "a feed that no socket needs is unused as of the request: a later need keeps it, however late the answer arrives",
         arguments: [false, true])
     func lateAnswer(isNeeded: Bool) {
         var relay = Relay()

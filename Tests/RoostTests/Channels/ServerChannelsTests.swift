@@ -8,7 +8,7 @@ import Testing
 @testable import Roost
 
 @MainActor @Suite("Channels: lists from the server", .timeLimit(.minutes(5)))
-struct AskedChannelsTests {
+struct ServerChannelsTests {
     private func chat(_ server: ScriptedServer) -> Chat {
         var configuration = Chat.Configuration(
             storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })

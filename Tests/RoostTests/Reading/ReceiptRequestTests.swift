@@ -6,7 +6,7 @@ import Testing
 
 /// When the server is asked again how far others have read.
 @MainActor @Suite("Reading: asking for receipts again", .timeLimit(.minutes(5)))
-struct ReceiptQuestionTests {
+struct ReceiptRequestTests {
     private let clock = ManualClock()
 
     private func server(_ answer: @escaping @Sendable (Int) -> ScriptedServer.Answer) -> ScriptedServer {
@@ -16,7 +16,7 @@ struct ReceiptQuestionTests {
         }
     }
 
-    private func questions(_ server: ScriptedServer) async -> Int {
+    private func requests(_ server: ScriptedServer) async -> Int {
         await server.operations().count { $0 == "reading.listReaders" }
     }
 
@@ -49,7 +49,7 @@ struct ReceiptQuestionTests {
         try await until { clock.isSpreading }
         clock.advance(by: .milliseconds(499))
         await letOthersRun()
-        #expect(await questions(server) == 1)
+        #expect(await requests(server) == 1)
         clock.advance(by: .seconds(5))
         try await until { receipts.positions["bob"]?.readSeq == 4 }
         await chat.disconnect()
@@ -72,9 +72,9 @@ struct ReceiptQuestionTests {
             if memberCount == 1000 { try await until { clock.isSpreading } }
             await letOthersRun()
             clock.advance(by: .seconds(6))
-            if memberCount == 1000 { try await until { await questions(server) == 2 } }
+            if memberCount == 1000 { try await until { await requests(server) == 2 } }
             await letOthersRun()
-            #expect(await questions(server) == (memberCount == 1000 ? 2 : 1))
+            #expect(await requests(server) == (memberCount == 1000 ? 2 : 1))
             await chat.disconnect()
         }
     }
@@ -86,7 +86,7 @@ struct ReceiptQuestionTests {
         let server = server { $0 == 0 ? .held(until: gate, .error(refusal)) : Self.page(4) }
         let chat = try await server.connectedInGeneral(clock)
         let receipts = chat.channel("general").receipts()
-        try await until { await questions(server) == 1 }
+        try await until { await requests(server) == 1 }
         try await server.send(joined(memberCount: 1000))
         let store = try await chat.driver.files().store
         try await until { try await store.read { try $0.cursor(of: "general") } == 4 }
@@ -96,7 +96,7 @@ struct ReceiptQuestionTests {
         try await until { receipts.phase == .refused(refusal) }
         clock.advance(by: .seconds(6))
         try await until { receipts.positions["bob"]?.readSeq == 4 }
-        #expect(await questions(server) == 2)
+        #expect(await requests(server) == 2)
         await chat.disconnect()
     }
 
@@ -114,12 +114,12 @@ struct ReceiptQuestionTests {
         try await until { receipts.positions["bob"]?.readSeq == 3 && clock.isSpreading }
         clock.advance(by: .milliseconds(499))
         await letOthersRun()
-        #expect(await questions(server) == 1)
+        #expect(await requests(server) == 1)
         clock.advance(by: .seconds(5))
         try await until { receipts.positions["bob"]?.readSeq == 4 }
         clock.advance(by: .seconds(5))
         await letOthersRun()
-        #expect(await questions(server) == 2)
+        #expect(await requests(server) == 2)
         await chat.disconnect()
     }
 
@@ -137,12 +137,12 @@ struct ReceiptQuestionTests {
         await letOthersRun()
         clock.advance(by: .seconds(6))
         await letOthersRun()
-        #expect(await questions(server) == 1)
+        #expect(await requests(server) == 1)
         chat.driver.signals.send(.watching("general"))
         let end = Duration(clock.timestamp) + .milliseconds(250)
         try await until { clock.ends.contains(end) }
         clock.advance(by: .milliseconds(250))
-        try await until { await questions(server) == 2 }
+        try await until { await requests(server) == 2 }
         await chat.disconnect()
     }
 

@@ -6,7 +6,7 @@ import Testing
 
 /// When the client requests shown users, and which.
 @Suite("Users: requests")
-struct UserQuestionTests {
+struct UserRequestTests {
     private func connected() async throws -> Harness {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -15,14 +15,14 @@ struct UserQuestionTests {
     }
 
     /// The versions in the requests among outputs.
-    private func questions(in outputs: [Sync.Output]) -> [[String: Int64]] {
+    private func requests(in outputs: [Sync.Output]) -> [[String: Int64]] {
         outputs.compactMap { output in
             guard case .send(let bytes) = output else { return nil }
-            return (try? JSONDecoder().decode(Question.self, from: Data(bytes)))?.with.versions
+            return (try? JSONDecoder().decode(Request.self, from: Data(bytes)))?.with.versions
         }
     }
 
-    private struct Question: Decodable {
+    private struct Request: Decodable {
         var with: ListChangedUsers
     }
 
@@ -41,14 +41,14 @@ struct UserQuestionTests {
         try await client.feed(.show(["cat": 3, "dan": 0]))
         #expect(client.take() == [.startTimer(.users, .milliseconds(20))])
         try await client.feed(.timer(.users))
-        #expect(questions(in: client.take()) == [["bob": 0, "cat": 3, "dan": 0]])
+        #expect(requests(in: client.take()) == [["bob": 0, "cat": 3, "dan": 0]])
         try await client.feed(.show(["eve": 0, "bob": 0]))
         #expect(client.take() == [])
         try await client.answer(
             "user.listChanged", with: ChangedUsers(users: [user("bob", "Bob"), user("dan", "Dan")], hasMore: false))
         #expect(try await name(of: "bob", in: client) == "Bob")
         try await client.feed(.timer(.users))
-        #expect(questions(in: client.take()) == [["eve": 0]])
+        #expect(requests(in: client.take()) == [["eve": 0]])
     }
 
     @Test("Users missing from an answer that contains others aren't requested again, whatever more it promises")
@@ -68,17 +68,17 @@ struct UserQuestionTests {
         let versions = Dictionary(uniqueKeysWithValues: many.map { ($0, Int64(0)) })
         try await client.feed(.show(versions))
         try await client.feed(.timer(.users))
-        #expect(questions(in: client.take()).map { Set($0.keys) } == [Set(many.prefix(1000).map(\.rawValue))])
+        #expect(requests(in: client.take()).map { Set($0.keys) } == [Set(many.prefix(1000).map(\.rawValue))])
         try await client.answer("user.listChanged", with: ChangedUsers(users: [], hasMore: false))
         try await client.feed(.timer(.users))
-        #expect(questions(in: client.take()).map { Set($0.keys) } == [Set(many.dropFirst(1000).map(\.rawValue))])
+        #expect(requests(in: client.take()).map { Set($0.keys) } == [Set(many.dropFirst(1000).map(\.rawValue))])
         try await client.answer("user.listChanged", with: ChangedUsers(users: [], hasMore: false))
         _ = client.take()
         try await client.feed(.show(versions))
         #expect(client.take() == [])
         try await client.feed(.show(["bob": 0, many[0]: 0]))
         try await client.feed(.timer(.users))
-        #expect(questions(in: client.take()) == [["bob": 0]])
+        #expect(requests(in: client.take()) == [["bob": 0]])
     }
 
     @Test("Offline no users are requested; with a connection, shown users are, and those whose answer was lost")
@@ -89,16 +89,16 @@ struct UserQuestionTests {
         try await client.connectWithChannel()
         #expect(client.take().contains(.startTimer(.users, .milliseconds(20))))
         try await client.feed(.timer(.users))
-        #expect(questions(in: client.take()) == [["bob": 0]])
+        #expect(requests(in: client.take()) == [["bob": 0]])
         try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
         #expect(client.take().contains(.cancelTimer(.users)))
         client.forgetCalls()
         try await client.feed(.timer(.users))
-        #expect(questions(in: client.take()).isEmpty)
+        #expect(requests(in: client.take()).isEmpty)
         try await client.connectWithChannel()
         #expect(client.take().contains(.startTimer(.users, .milliseconds(20))))
         try await client.feed(.timer(.users))
-        #expect(questions(in: client.take()) == [["bob": 0]])
+        #expect(requests(in: client.take()) == [["bob": 0]])
     }
 
     @Test("With another connection all shown users are one request again, except those whom it has already returned")
@@ -119,7 +119,7 @@ struct UserQuestionTests {
         )
         _ = client.take()
         try await client.feed(.timer(.users))
-        #expect(questions(in: client.take()) == [["bob": 4, "cat": 2]])
+        #expect(requests(in: client.take()) == [["bob": 4, "cat": 2]])
         #expect(try await name(of: "dan", in: client) == "Don")
     }
 
@@ -140,7 +140,7 @@ struct UserQuestionTests {
         try await send([], isWhole: false)
         #expect(client.take() == [.startTimer(.users, .milliseconds(500))])
         try await client.feed(.timer(.users))
-        #expect(questions(in: client.take()) == [["bob": 3, "cat": 1]])
+        #expect(requests(in: client.take()) == [["bob": 3, "cat": 1]])
     }
 
     @Test(
@@ -173,7 +173,7 @@ struct UserQuestionTests {
         #expect(try await watch(memberCount: Limits.receiptMembers) == [])
         #expect(try await watch(memberCount: Limits.receiptMembers + 1) == asks)
         try await client.feed(.timer(.users))
-        #expect(questions(in: client.take()) == [["bob": 1]])
+        #expect(requests(in: client.take()) == [["bob": 1]])
         try await client.answer("user.listChanged", with: ChangedUsers(users: [user("bob", "Robert", version: 2)], hasMore: false))
         #expect(try await name(of: "bob", in: client) == "Robert")
         #expect(try await watch(memberCount: 1, isMember: false) == [])
@@ -182,7 +182,7 @@ struct UserQuestionTests {
         try await client.feed(.timer(.userPause))
         #expect(client.take() == asks)
         try await client.feed(.timer(.users))
-        #expect(questions(in: client.take()) == [["bob": 2]])
+        #expect(requests(in: client.take()) == [["bob": 2]])
         try await client.feed(.timer(.userPause))
         #expect(client.take() == [])
     }
@@ -206,28 +206,28 @@ struct UserQuestionTests {
 
     @Test("SB-61 changes missed during a request are requested after its answer; of an answer that has more, the rest")
     func outdated() {
-        var questions = Sync.UserQuestions()
-        questions.show(["bob": 1, "cat": 1])
-        #expect(questions.ask() == ["bob": 1, "cat": 1])
-        questions.recheck()
-        #expect(questions.waiting == [])
-        questions.answered(with: [user("bob", "Bob", version: 2)])
-        #expect(questions.ask() == ["bob": 2, "cat": 1])
-        questions.answered(with: [user("bob", "Bob", version: 3)], isWhole: false)
-        #expect(questions.ask() == ["cat": 1])
-        questions.answered(with: [])
-        #expect(questions.ask() == [:])
+        var requests = Sync.UserRequests()
+        requests.show(["bob": 1, "cat": 1])
+        #expect(requests.ask() == ["bob": 1, "cat": 1])
+        requests.recheck()
+        #expect(requests.waiting == [])
+        requests.answered(with: [user("bob", "Bob", version: 2)])
+        #expect(requests.ask() == ["bob": 2, "cat": 1])
+        requests.answered(with: [user("bob", "Bob", version: 3)], isWhole: false)
+        #expect(requests.ask() == ["cat": 1])
+        requests.answered(with: [])
+        #expect(requests.ask() == [:])
         // With another history the former requests are meaningless.
-        questions.recheck()
-        _ = questions.ask()
-        questions.forget()
-        questions.answered(with: [])
-        #expect(questions.ask() == ["bob": 0, "cat": 0])
+        requests.recheck()
+        _ = requests.ask()
+        requests.forget()
+        requests.answered(with: [])
+        #expect(requests.ask() == ["bob": 0, "cat": 0])
     }
 
     @Test("SB-61 users unknown to the server are requested again with the next connection, as are those who couldn't be stored")
     func absentNoMore() async throws {
-        var state = Sync.UserQuestions()
+        var state = Sync.UserRequests()
         state.show(["new": 0])
         _ = state.ask()
         state.answered(with: [])
@@ -246,7 +246,7 @@ struct UserQuestionTests {
         try await client.connectWithChannel()
         _ = client.take()
         try await client.feed(.timer(.users))
-        #expect(questions(in: client.take()) == [["bob": 0]])
+        #expect(requests(in: client.take()) == [["bob": 0]])
     }
 
     @Test("SB-61 users unknown to the server are requested again when a message of theirs, or their member row, arrives")
@@ -254,7 +254,7 @@ struct UserQuestionTests {
         var client = try await connected()
         func ask() async throws -> [[String: Int64]] {
             try await client.feed(.timer(.users))
-            return questions(in: client.take())
+            return requests(in: client.take())
         }
         let nobody = ChangedUsers(users: [], hasMore: false)
         try await client.feed(.show(["cat": 0, "dan": 0, "eve": 0]))
@@ -282,49 +282,49 @@ struct UserQuestionTests {
 
     @Test("SB-61 a request with long ids is no longer than the server accepts, and the others follow with the next")
     func longIDs() {
-        var questions = Sync.UserQuestions()
+        var requests = Sync.UserRequests()
         let users = (0..<900).map { UserID(String(repeating: "🐓", count: 120) + "\($0)") }
-        questions.show(Dictionary(uniqueKeysWithValues: users.map { ($0, Int64(1)) }))
+        requests.show(Dictionary(uniqueKeysWithValues: users.map { ($0, Int64(1)) }))
         var asked: Set<String> = []
         while true {
-            let question = questions.ask()
-            guard !question.isEmpty else { break }
-            let bytes = try? JSONWriter.bytes(of: CallFrame(call: 1, with: ListChangedUsers(versions: question)))
+            let request = requests.ask()
+            guard !request.isEmpty else { break }
+            let bytes = try? JSONWriter.bytes(of: CallFrame(call: 1, with: ListChangedUsers(versions: request)))
             #expect(bytes.map { $0.count < Limits.messageSizeBytes } == true)
-            asked.formUnion(question.keys)
-            questions.answered(with: [])
+            asked.formUnion(request.keys)
+            requests.answered(with: [])
         }
         #expect(asked == Set(users.map(\.rawValue)))
     }
 
     @Test("SB-61 an impossible user id isn't requested: the server would refuse the whole request")
     func impossible() {
-        var questions = Sync.UserQuestions()
-        questions.show(["bob": 0, "a/b": 0, "": 0, UserID(String(repeating: "a", count: Limits.messageSizeBytes)): 0])
-        #expect(questions.ask() == ["bob": 0])
-        questions.disconnected()
-        #expect(questions.ask() == ["bob": 0])
+        var requests = Sync.UserRequests()
+        requests.show(["bob": 0, "a/b": 0, "": 0, UserID(String(repeating: "a", count: Limits.messageSizeBytes)): 0])
+        #expect(requests.ask() == ["bob": 0])
+        requests.disconnected()
+        #expect(requests.ask() == ["bob": 0])
     }
 
     @Test("SB-61 users who are shown again are dropped last")
     func again() {
-        var questions = Sync.UserQuestions()
-        questions.show(["ann": 1])
+        var requests = Sync.UserRequests()
+        requests.show(["ann": 1])
         for number in 0..<10 {
-            questions.show(Dictionary(uniqueKeysWithValues: (0..<400).map { (UserID("u\(number)-\($0)"), Int64(1)) }))
-            questions.show(["ann": 1])
+            requests.show(Dictionary(uniqueKeysWithValues: (0..<400).map { (UserID("u\(number)-\($0)"), Int64(1)) }))
+            requests.show(["ann": 1])
         }
-        questions.disconnected()
-        #expect(questions.waiting.last == "ann")
+        requests.disconnected()
+        #expect(requests.waiting.last == "ann")
     }
 
     @Test("However many users are shown, a bounded number of them is remembered, those shown last")
     func bounded() {
-        var questions = Sync.UserQuestions()
-        for number in 0..<30_000 { questions.show([UserID("u\(number)"): 0]) }
-        #expect(questions.waiting.count <= 2 * Sync.UserQuestions.shownMax && questions.waiting.last == "u29999")
-        questions.disconnected()
-        #expect(questions.waiting.count <= 2 * Sync.UserQuestions.shownMax && questions.waiting.last == "u29999")
-        #expect(questions.ask().count == Limits.changedUsersPerCall)
+        var requests = Sync.UserRequests()
+        for number in 0..<30_000 { requests.show([UserID("u\(number)"): 0]) }
+        #expect(requests.waiting.count <= 2 * Sync.UserRequests.shownMax && requests.waiting.last == "u29999")
+        requests.disconnected()
+        #expect(requests.waiting.count <= 2 * Sync.UserRequests.shownMax && requests.waiting.last == "u29999")
+        #expect(requests.ask().count == Limits.changedUsersPerCall)
     }
 }

@@ -1,9 +1,9 @@
 import RoostAPI
 
-/// Questions to the other nodes that are answered with users. Each is open until all have answered or its deadline has passed. A value; times
+/// Queries to the other nodes that are answered with users. Each is open until all have answered or its deadline has passed. A value; times
 /// are in milliseconds.
-struct NodeQuestions {
-    /// A finished question: the users that each node has named, and the closure that takes them.
+struct NodeQueries {
+    /// A finished query: the users that each node has named, and the closure that takes them.
     struct Answer {
         let users: [NodeID: [UserID]]
         let run: @Sendable ([NodeID: [UserID]]) -> Void
@@ -15,7 +15,7 @@ struct NodeQuestions {
         case any(atMost: Int)
     }
 
-    private struct Question {
+    private struct Query {
         let expected: Expected
         var missing: Set<NodeID>
         let deadline: Int64
@@ -25,14 +25,14 @@ struct NodeQuestions {
         var answer: Answer { Answer(users: found, run: run) }
     }
 
-    /// The most open questions, and the most of those that may be answered with many users.
+    /// The most open queries, and the most of those that may be answered with many users.
     static let openMax = 10_000
     static let largeOpenMax = 100
-    private var open: [Int64: Question] = [:]
+    private var open: [Int64: Query] = [:]
     private var largeOpen: Int { open.values.count { if case .any = $0.expected { true } else { false } } }
     private var last: Int64 = 0
 
-    /// - Returns: The question's number; nil while too many are open.
+    /// - Returns: The query's number; nil while too many are open.
     mutating func ask(
         _ nodes: Set<NodeID>, expecting expected: Expected, deadline: Int64, run: @escaping @Sendable ([NodeID: [UserID]]) -> Void
     ) -> Int64? {
@@ -41,38 +41,38 @@ struct NodeQuestions {
             guard largeOpen < Self.largeOpenMax else { return nil }
         }
         last += 1
-        open[last] = Question(expected: expected, missing: nodes, deadline: deadline, run: run)
+        open[last] = Query(expected: expected, missing: nodes, deadline: deadline, run: run)
         return last
     }
 
     /// Takes a node's answer. Users that weren't asked about are ignored.
-    mutating func heard(_ users: [UserID], to question: Int64, from node: NodeID) -> Answer? {
-        guard let expected = open[question]?.expected, open[question]?.missing.remove(node) != nil else { return nil }
+    mutating func heard(_ users: [UserID], to query: Int64, from node: NodeID) -> Answer? {
+        guard let expected = open[query]?.expected, open[query]?.missing.remove(node) != nil else { return nil }
         switch expected {
-        case .someOf(let asked): open[question]?.found[node] = users.filter(asked.contains)
-        case .any(let most): open[question]?.found[node] = Array(users.prefix(most))
+        case .someOf(let asked): open[query]?.found[node] = users.filter(asked.contains)
+        case .any(let most): open[query]?.found[node] = Array(users.prefix(most))
         }
-        return takeIfAnswered(question)
+        return takeIfAnswered(query)
     }
 
     /// Stops waiting for a node.
     mutating func forget(_ node: NodeID) -> [Answer] {
-        open.keys.sorted().compactMap { question in
-            open[question]?.missing.remove(node)
-            return takeIfAnswered(question)
+        open.keys.sorted().compactMap { query in
+            open[query]?.missing.remove(node)
+            return takeIfAnswered(query)
         }
     }
 
     mutating func takeOverdue(at now: Int64) -> [Answer] {
         guard !open.isEmpty else { return [] }
         let overdue = open.filter { $0.value.deadline <= now }
-        for question in overdue.keys { open[question] = nil }
+        for query in overdue.keys { open[query] = nil }
         return overdue.values.map(\.answer)
     }
 
-    private mutating func takeIfAnswered(_ question: Int64) -> Answer? {
-        guard let asked = open[question], asked.missing.isEmpty else { return nil }
-        open[question] = nil
+    private mutating func takeIfAnswered(_ query: Int64) -> Answer? {
+        guard let asked = open[query], asked.missing.isEmpty else { return nil }
+        open[query] = nil
         return asked.answer
     }
 }

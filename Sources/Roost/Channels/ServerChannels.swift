@@ -6,7 +6,7 @@ import RoostAPI
 /// whether they match, and new matches. The pages are requested again for changes that the store can't answer: when a member, or the user, joins or
 /// leaves, if the query names members, and when a channel begins to match that the store doesn't know enough about.
 @MainActor
-final class AskedChannels: ChannelSource {
+final class ServerChannels: ChannelSource {
     private let query: ChannelQuery
     private let pageSize: Int
     private let chat: Chat

@@ -8,7 +8,7 @@ import Testing
 
 /// Lists from the server of channels that this device follows: the store has the data for most filters.
 @MainActor @Suite("Channels: filters of lists from the server", .timeLimit(.minutes(5)))
-struct AskedFilterTests {
+struct ServerFilterTests {
     private let clock = ManualClock()
     /// The server's answer to `channel.query`.
     private let page = ListedPage()
@@ -96,7 +96,7 @@ struct AskedFilterTests {
         clock.advance(by: .milliseconds(250))
     }
 
-    private func questions(to server: ScriptedServer) async -> Int {
+    private func requests(to server: ScriptedServer) async -> Int {
         await server.operations().count { $0 == "channel.query" }
     }
 
@@ -118,7 +118,7 @@ struct AskedFilterTests {
         try await until { list.items.map(\.id) == ["general"] }
         await letOthersRun()
         #expect(!isAboutToAsk)
-        #expect(await questions(to: server) == 1)
+        #expect(await requests(to: server) == 1)
         await chat.disconnect()
     }
 
@@ -140,7 +140,7 @@ struct AskedFilterTests {
         try await until { list.items.map(\.id) == ["general"] && late.items.map(\.id) == ["general"] }
         await letOthersRun()
         #expect(!isAboutToAsk)
-        #expect(await questions(to: server) == 2)
+        #expect(await requests(to: server) == 2)
         await chat.disconnect()
     }
 
@@ -175,16 +175,16 @@ struct AskedFilterTests {
         try await newest.loaded()
         try await oldest.loaded()
         #expect(newest.items.map(\.id) == ["other"] && oldest.items.map(\.id) == ["other"])
-        #expect(await questions(to: server) == 2)
+        #expect(await requests(to: server) == 2)
         try await store.write([.channel(Self.general())])
         try await until { oldest.items.map(\.id) == ["general", "other"] }
         try await ask()
-        try await until { await questions(to: server) == 3 }
+        try await until { await requests(to: server) == 3 }
         try await store.write([.counters("general", counters(5, messages: 3))])
         try await until { oldest.items.first?.channel.counters.seq == 5 }
         await letOthersRun()
         #expect(!isAboutToAsk && newest.items.map(\.id) == ["other"])
-        #expect(await questions(to: server) == 3)
+        #expect(await requests(to: server) == 3)
         await chat.disconnect()
     }
 
@@ -205,7 +205,7 @@ struct AskedFilterTests {
         try await store.write([.counters("general", counters(4, messages: 3))])
         try await ask()
         try await until { list.items.first?.channel.counters.seq == 4 }
-        #expect(await questions(to: server) == 2)
+        #expect(await requests(to: server) == 2)
         await chat.disconnect()
     }
 
@@ -222,7 +222,7 @@ struct AskedFilterTests {
         try await until { list.items.map(\.unreadCount) == [1] }
         await letOthersRun()
         #expect(!isAboutToAsk)
-        #expect(await questions(to: server) == 1)
+        #expect(await requests(to: server) == 1)
 
         // A single change: the list sees a member before and after it. The other members may have changed in between.
         let left = membership(readSeq: 3, readCount: 1, state: .none, channelSeq: 3, userSeq: 3)
@@ -234,7 +234,7 @@ struct AskedFilterTests {
         ])
         try await ask()
         try await until { list.items.isEmpty }
-        #expect(await questions(to: server) == 2)
+        #expect(await requests(to: server) == 2)
         await chat.disconnect()
     }
 
