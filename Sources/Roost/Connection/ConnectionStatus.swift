@@ -22,7 +22,7 @@ public enum ConnectionStatus: Hashable, Sendable {
     case failed(RoostError)
 
     /// Whether the client is connected or trying to connect.
-    var isUnderWay: Bool {
+    var isActive: Bool {
         switch self {
         case .offline, .failed: false
         case .connecting, .online, .waiting, .refused: true

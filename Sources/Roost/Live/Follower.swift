@@ -323,7 +323,7 @@ final class Follower {
     func refused(_ error: RoostError) { enter(.refused(error)) }
 
     private var isUnanswered: Bool {
-        phase == .loading || isAway && !driver.statuses.current.isGivenUpForNow || awaitsFiles && driver.statuses.current.isUnderWay
+        phase == .loading || isAway && !driver.statuses.current.isGivenUpForNow || awaitsFiles && driver.statuses.current.isActive
     }
 
     /// Returns once there is an answer.

@@ -179,7 +179,7 @@ final class Outbox: Sendable {
                 }
             guard isUnsent else {
                 written.gone.insert(id)
-                written.underWay[id] = try self.item(id, in: database)
+                written.inFlight[id] = try self.item(id, in: database)
                 return
             }
             if let item { try put(item, by: chat, in: database, &written) }

@@ -401,13 +401,13 @@ extension Sync {
     /// The same without a waiting caller. An operation that is still in the file continues, as its row says.
     mutating func giveUp(_ item: OutboxItem) { takeBack(item, for: Self.nobody.subtractingWithSaturation(item.id)) }
 
-    mutating func kept(_ id: Int64, of channel: ChannelID?, isGone: Bool, _ underWay: [OutboxItem], for token: CallToken) {
+    mutating func kept(_ id: Int64, of channel: ChannelID?, isGone: Bool, _ inFlight: [OutboxItem], for token: CallToken) {
         guard keeping.removeValue(forKey: token) != nil else { return }
         // If forgotten, it would be sent by the other chat alone, and perhaps after later requests.
-        let underWay = underWay.filter { !isSentByOneChat($0) }
-        for item in underWay { queues[item.channel, default: OutboxQueue()].put(item, for: server) }
+        let inFlight = inFlight.filter { !isSentByOneChat($0) }
+        for item in inFlight { queues[item.channel, default: OutboxQueue()].put(item, for: server) }
         guard !isGone else {
-            return changedNothing(of: id, in: channel, isUnderWay: underWay.contains { $0.id == id }, for: token)
+            return changedNothing(of: id, in: channel, isInFlight: inFlight.contains { $0.id == id }, for: token)
         }
         settleGivenUp(token)
         queues[channel]?.endWriting(id)
@@ -417,10 +417,10 @@ extension Sync {
     }
 
     /// The operation to change or take back belongs to another chat by now.
-    private mutating func changedNothing(of id: Int64, in channel: ChannelID?, isUnderWay: Bool, for token: CallToken) {
-        if let message = givenUp.removeValue(forKey: token), !isUnderWay { settleLost(message) }
+    private mutating func changedNothing(of id: Int64, in channel: ChannelID?, isInFlight: Bool, for token: CallToken) {
+        if let message = givenUp.removeValue(forKey: token), !isInFlight { settleLost(message) }
         queues[channel]?.endWriting(id)
-        if !isUnderWay, let item = queues[channel]?.items[id] { lost(item) }
+        if !isInFlight, let item = queues[channel]?.items[id] { lost(item) }
         showOverlay(of: channel)
         if token > Self.nobody {
             let error = RoostError(.notFound, "Another chat has sent or discarded the operation to change.")

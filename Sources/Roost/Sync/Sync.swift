@@ -253,8 +253,8 @@ struct Sync: Sendable {
         case .continueReading: continueReading()
         case .stopReading(let token, let channel, let id, let time, let serverReadSeq):
             stopReading(channel, id: id, at: time, serverReadSeq: serverReadSeq, for: token)
-        case .kept(let token, let id, let channel, let isGone, let underWay):
-            kept(id, of: channel, isGone: isGone, underWay, for: token)
+        case .kept(let token, let id, let channel, let isGone, let inFlight):
+            kept(id, of: channel, isGone: isGone, inFlight, for: token)
         case .noted(let id, let channel, let row, let isTaken): noted(id, of: channel, as: row, isTaken: isTaken)
         case .outboxFailed(let outbox, let reason, let isAwaited): outboxFailed(outbox, reason, isAwaited: isAwaited)
         case .retry(let row): retry(row)

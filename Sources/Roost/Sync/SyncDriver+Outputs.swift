@@ -37,7 +37,7 @@ extension SyncDriver {
             case .kept(let token, let id, let channel):
                 guard batch.failure == nil else { continue }
                 let isGone = batch.written.gone.contains(id)
-                kept.append(.kept(token, id, of: channel, isGone: isGone, underWay: batch.written.takeUnderWay()))
+                kept.append(.kept(token, id, of: channel, isGone: isGone, inFlight: batch.written.takeInFlight()))
             case .noted(let id, let channel):
                 guard batch.failure == nil else { continue }
                 let isTaken = batch.written.taken.contains(id)

@@ -38,7 +38,7 @@ extension SyncDriver {
         do {
             guard try await prepareToConnect(since: stops) else { throw disconnectedMeanwhile }
             // A stop that was requested before would take this for connected, or end it.
-            while stopsUnderWay > 0 { await rest() }
+            while pendingStops > 0 { await rest() }
             try await requireSession()
             // The app may have disconnected again while this waited.
             guard stops == stopCount else { throw disconnectedMeanwhile }
@@ -75,12 +75,12 @@ extension SyncDriver {
     }
 
     private func noteStart(since stops: Int) {
-        startsUnderWay += 1
+        pendingStarts += 1
         stopCountAtStart = max(stopCountAtStart ?? stops, stops)
     }
 
     private func giveUpStarting() {
-        startsUnderWay -= 1
+        pendingStarts -= 1
         releaseFilesSoon()
     }
 
@@ -103,10 +103,10 @@ extension SyncDriver {
         if machine == nil {
             statuses.send(.offline)
         } else {
-            stopsUnderWay += 1
+            pendingStops += 1
             await post(.stop)
             // Another caller may be handling it.
-            while stopsUnderWay > 0 { await rest() }
+            while pendingStops > 0 { await rest() }
         }
     }
 
@@ -429,7 +429,7 @@ extension SyncDriver {
             } catch {
                 return nil
             }
-            while let status = await attempts.next(), !status.isUnderWay {}
+            while let status = await attempts.next(), !status.isActive {}
         }
         return nil
     }

@@ -50,16 +50,16 @@ extension SyncDriver {
     /// Ends the connection, and releases shared files once everything in progress is written. Calls whose answers haven't arrived fail, and the outbox
     /// keeps what isn't acknowledged.
     func suspend() async {
-        guard suspended == nil, opening != nil || startsUnderWay > 0, let files = try? await files() else { return }
+        guard suspended == nil, opening != nil || pendingStarts > 0, let files = try? await files() else { return }
         // What the machine is created from is read by then. A connection that was just requested may not have got that far.
-        if startsUnderWay > 0 { _ = try? await prepare() } else { _ = try? await preparation?.value }
+        if pendingStarts > 0 { _ = try? await prepare() } else { _ = try? await preparation?.value }
         // After a refusal, the status doesn't say whether the machine keeps trying. What the app has ended may still be ending.
-        let isTrying = machine.map { $0.phase != .idle || startsUnderWay > 0 } ?? false
-        let isUnderWay = isTrying && stopCountAtStart == stopCount
+        let isTrying = machine.map { $0.phase != .idle || pendingStarts > 0 } ?? false
+        let reconnects = isTrying && stopCountAtStart == stopCount
         let isShared = environment.storage.isShared
-        guard isShared || isUnderWay else { return }
+        guard isShared || reconnects else { return }
         suspended = Suspended(
-            files: isShared ? files : nil, isUnderWay: isUnderWay, stopCount: stopCount + 1, takesBackToWrite: false)
+            files: isShared ? files : nil, reconnects: reconnects, stopCount: stopCount + 1, takesBackToWrite: false)
         holdUntilClosed()
         await endConnection()
         guard isShared else { return }
@@ -84,7 +84,7 @@ extension SyncDriver {
     private var isUnconnectedInBackground: Bool {
         guard isInBackground, environment.storage.isShared, opening != nil else { return false }
         // A log-out deletes them.
-        guard !isLoggingOut, !isCheckingLogOut, startsUnderWay == 0 else { return false }
+        guard !isLoggingOut, !isCheckingLogOut, pendingStarts == 0 else { return false }
         return machine.map { $0.phase == .idle } ?? true
     }
 
@@ -94,12 +94,12 @@ extension SyncDriver {
         guard isUnconnectedInBackground, let files = try? await files() else { return }
         // What the machine is created from is read by then, and the resulting writes are made.
         _ = try? await preparation?.value
-        while writesUnderWay > 0 { await withCheckedContinuation { waitingForWrites.append($0) } }
+        while activeWrites > 0 { await withCheckedContinuation { waitingForWrites.append($0) } }
         await rest()
         // Something may have begun meanwhile, or the app may be back. A write that has begun releases them itself.
-        guard isUnconnectedInBackground, writesUnderWay == 0 else { return }
+        guard isUnconnectedInBackground, activeWrites == 0 else { return }
         if suspended == nil {
-            suspended = Suspended(files: files, isUnderWay: false, stopCount: stopCount, takesBackToWrite: true)
+            suspended = Suspended(files: files, reconnects: false, stopCount: stopCount, takesBackToWrite: true)
         }
         // Also if another call got here first: it may still wait for a write to end.
         await files.suspend()
@@ -107,14 +107,14 @@ extension SyncDriver {
 
     /// The same without waiting: what may have been the last to need the files has ended.
     func releaseFilesSoon() {
-        guard suspended == nil, writesUnderWay == 0, isUnconnectedInBackground else { return }
+        guard suspended == nil, activeWrites == 0, isUnconnectedInBackground else { return }
         Task { await releaseFilesInBackground() }
     }
 
     /// Performs a request of the user that may have to be written. In the background, the files are taken back for it if they were released as idle,
     /// and are released again when this returns, because the app may be suspended then.
     func whileWriting<Value: Sendable>(_ write: () async throws -> Value) async rethrows -> Value {
-        writesUnderWay += 1
+        activeWrites += 1
         // If another process has them, nothing can be written, and the write reports that.
         if suspended?.takesBackToWrite == true { try? takeFilesBack() }
         do {
@@ -128,9 +128,9 @@ extension SyncDriver {
     }
 
     private func endWriting() async {
-        writesUnderWay -= 1
+        activeWrites -= 1
         // Concurrent writes take them back once: the last one releases them.
-        guard writesUnderWay == 0 else { return }
+        guard activeWrites == 0 else { return }
         for waiting in waitingForWrites { waiting.resume() }
         waitingForWrites = []
         await releaseFilesInBackground()
@@ -147,7 +147,7 @@ extension SyncDriver {
         let before = suspended
         do {
             try takeFilesBack()
-            if let before, before.isUnderWay, before.stopCount == stopCount {
+            if let before, before.reconnects, before.stopCount == stopCount {
                 try await start(since: before.stopCount)
             } else {
                 await drain()

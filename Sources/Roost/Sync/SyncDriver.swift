@@ -40,13 +40,13 @@ actor SyncDriver {
     var inputs: [Sync.Input] = []
     var isDraining = false
     /// The app's requests to end the connection that aren't handled yet.
-    var stopsUnderWay = 0
+    var pendingStops = 0
     /// The app's requests to connect that haven't been started yet, for example because the files are being opened.
-    var startsUnderWay = 0
+    var pendingStarts = 0
     /// The value of ``stopCount`` when the app last asked to connect; nil before. If it differs now, the app has disconnected since.
     var stopCountAtStart: Int?
     /// The number of the app's requests in progress that may write to the files.
-    var writesUnderWay = 0
+    var activeWrites = 0
     /// The callers that wait until there are none.
     var waitingForWrites: [CheckedContinuation<Void, Never>] = []
     private nonisolated let stops = NIOLockedValueBox(0)
@@ -65,7 +65,7 @@ actor SyncDriver {
         /// The files that were released; nil if they aren't shared, and were kept.
         var files: SyncFiles?
         /// Whether it was connected, trying to connect, or about to.
-        var isUnderWay: Bool
+        var reconnects: Bool
         /// The value of ``stopCount`` after the stop for the background. If it differs, the app has disconnected since.
         var stopCount: Int
         /// Whether a write takes the files back while it lasts: they were released because nothing needed them, not because the app moved to the background.
@@ -246,7 +246,7 @@ actor SyncDriver {
     private func refuseStarts(_ error: RoostError) {
         let others = inputs.filter { if case .start = $0 { false } else { true } }
         guard others.count < inputs.count else { return }
-        startsUnderWay -= inputs.count - others.count
+        pendingStarts -= inputs.count - others.count
         inputs = others
         statuses.send(.failed(error))
         finishConnecting(.failure(error))
@@ -371,8 +371,8 @@ actor SyncDriver {
             machine?.unknownRows = []
             await perform(outputs)
             signals.endWatches { machine?.wantsWatch(of: $0) ?? false }
-            if stopsUnderWay > 0 { stopsUnderWay -= batch.count { if case .stop = $0 { true } else { false } } }
-            if startsUnderWay > 0 { startsUnderWay -= batch.count { if case .start = $0 { true } else { false } } }
+            if pendingStops > 0 { pendingStops -= batch.count { if case .stop = $0 { true } else { false } } }
+            if pendingStarts > 0 { pendingStarts -= batch.count { if case .start = $0 { true } else { false } } }
             await keepCacheSmall()
         }
         isDraining = false

@@ -118,19 +118,19 @@ struct WrittenOutbox: Sendable {
     /// Those that were to be changed, and that another chat has sent or discarded.
     var gone: Set<Int64> = []
     /// Those among them that still exist: another chat is sending them.
-    var underWay: [Int64: OutboxItem] = [:]
+    var inFlight: [Int64: OutboxItem] = [:]
 
-    /// Returns the operations under way, in order, once.
-    mutating func takeUnderWay() -> [OutboxItem] {
-        defer { underWay = [:] }
-        return underWay.values.sorted { $0.place < $1.place }
+    /// Returns the operations in flight, in order, once.
+    mutating func takeInFlight() -> [OutboxItem] {
+        defer { inFlight = [:] }
+        return inFlight.values.sorted { $0.place < $1.place }
     }
 
     mutating func merge(_ later: WrittenOutbox) {
         rows.merge(later.rows) { _, new in new }
         taken.formUnion(later.taken)
         gone.formUnion(later.gone)
-        underWay.merge(later.underWay) { _, new in new }
+        inFlight.merge(later.inFlight) { _, new in new }
     }
 }
 
@@ -208,7 +208,7 @@ extension Sync {
         /// What the machine had written for the operation of ``Output/kept(_:_:of:)`` is in the file, unless that was a change of an operation or of
         /// a message that is gone: another chat of the same files has sent or discarded it. Carries, in order, the operations to change or remove
         /// that another chat is sending: they stay.
-        case kept(CallToken, Int64, of: ChannelID?, isGone: Bool = false, underWay: [OutboxItem] = [])
+        case kept(CallToken, Int64, of: ChannelID?, isGone: Bool = false, inFlight: [OutboxItem] = [])
         /// The note requested by ``Output/noted(_:of:)`` is in the file. Carries the operation as it is there, which another chat of the same files
         /// may have changed; nil if it no longer exists. Also carries whether that chat has begun to send it before.
         case noted(Int64, of: ChannelID?, as: OutboxItem?, isTaken: Bool = false)
@@ -245,7 +245,7 @@ extension Sync {
         /// Written in one transaction.
         case store([StoreWrite])
         case outbox(OutboxWrite)
-        /// Answered by ``Input/kept(_:_:of:isGone:underWay:)`` once all earlier writes to the outbox are in the file.
+        /// Answered by ``Input/kept(_:_:of:isGone:inFlight:)`` once all earlier writes to the outbox are in the file.
         case kept(CallToken, Int64, of: ChannelID?)
         /// Answered by ``Input/noted(_:of:as:isTaken:)`` once the file says that an operation is about to be sent.
         case noted(Int64, of: ChannelID?)

@@ -9,7 +9,7 @@ final class WriteGate: Sendable {
     private struct State {
         var isClosed = false
         /// The number of writes in progress.
-        var countUnderWay = 0
+        var inFlightCount = 0
         /// Callers of ``close(_:)`` that wait for these to end.
         var waiting: [CheckedContinuation<Void, Never>] = []
     }
@@ -28,7 +28,7 @@ final class WriteGate: Sendable {
                 throw RoostError(
                     .unavailable, "The app is in the background and has released its shared files. They can't be written.")
             }
-            state.countUnderWay += 1
+            state.inFlightCount += 1
         }
         defer { end() }
         return try await write()
@@ -36,8 +36,8 @@ final class WriteGate: Sendable {
 
     private func end() {
         let waiting = state.withLockedValue { state -> [CheckedContinuation<Void, Never>] in
-            state.countUnderWay -= 1
-            guard state.countUnderWay == 0 else { return [] }
+            state.inFlightCount -= 1
+            guard state.inFlightCount == 0 else { return [] }
             defer { state.waiting = [] }
             return state.waiting
         }
@@ -55,14 +55,14 @@ final class WriteGate: Sendable {
         await withCheckedContinuation { continuation in
             let isIdle = state.withLockedValue { state in
                 state.isClosed = true
-                if state.countUnderWay > 0 { state.waiting.append(continuation) }
-                return state.countUnderWay == 0
+                if state.inFlightCount > 0 { state.waiting.append(continuation) }
+                return state.inFlightCount == 0
             }
             if isIdle { continuation.resume() }
         }
         state.withLockedValue { state in
             // The gate may have been opened and closed again since. The last caller that closed it waits for a write that began in between.
-            if state.isClosed, state.countUnderWay == 0 { release() }
+            if state.isClosed, state.inFlightCount == 0 { release() }
         }
     }
 

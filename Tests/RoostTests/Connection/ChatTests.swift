@@ -52,13 +52,13 @@ struct ChatTests {
         try await chat.connect()
         await chat.driver.beginBatch()
         let first = Task { await chat.disconnect() }
-        try await until { await chat.driver.stopsUnderWay == 1 }
+        try await until { await chat.driver.pendingStops == 1 }
         let connecting = Task { try await chat.connect() }
-        try await until { await chat.driver.startsUnderWay == 1 }
+        try await until { await chat.driver.pendingStarts == 1 }
         // The files are open, so it waits for the end of the connection.
         await letOthersRun()
         let second = Task { await chat.disconnect() }
-        try await until { await chat.driver.stopsUnderWay == 2 }
+        try await until { await chat.driver.pendingStops == 2 }
         await chat.driver.endBatch()
         let error = await #expect(throws: RoostError.self) { try await connecting.value }
         #expect(error?.code == .notConnected)

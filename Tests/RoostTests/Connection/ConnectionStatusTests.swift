@@ -126,7 +126,7 @@ struct ConnectionStatusTests {
         let error = await #expect(throws: RoostError.self) { try await connecting.value }
         #expect(error?.code == .notConnected && error?.message.contains("0.05 seconds") == true)
         #expect(error?.message.hasSuffix(": the token provider failed: the backend is away.") == true)
-        #expect(chat.driver.statuses.current.isUnderWay)
+        #expect(chat.driver.statuses.current.isActive)
 
         // The next attempt is under way, and its provider has no answer yet.
         let (answers, answer) = AsyncStream.makeStream(of: Void.self)
@@ -171,7 +171,7 @@ struct ConnectionStatusTests {
         await #expect(throws: CancellationError.self) { try await cancelled.value }
         open.finish()
         try await until { chat.driver.statuses.current == .online }
-        try await until { await chat.driver.startsUnderWay == 0 }
+        try await until { await chat.driver.pendingStarts == 0 }
         await chat.disconnect()
     }
 

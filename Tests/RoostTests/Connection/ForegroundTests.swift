@@ -67,7 +67,7 @@ struct ForegroundTests {
         try await chat.connect()
         await chat.driver.beginBatch()
         let disconnecting = Task { await chat.disconnect() }
-        try await until { await chat.driver.stopsUnderWay == 1 }
+        try await until { await chat.driver.pendingStops == 1 }
         let background = Task { await chat.driver.take(.background) }
         try await until { await chat.driver.suspended != nil }
         await chat.driver.endBatch()
@@ -94,7 +94,7 @@ struct ForegroundTests {
         open.finish()
         await background.value
         await chat.driver.take(.foreground)
-        try await until { await chat.driver.startsUnderWay == 0 }
+        try await until { await chat.driver.pendingStarts == 0 }
         #expect(chat.driver.statuses.current == .offline)
         #expect(await chat.driver.machine?.connection == 0)
     }
@@ -141,8 +141,8 @@ struct ForegroundTests {
         await chat.disconnect()
     }
 
-    @Test("A call that is under way when the app goes to the background fails, and a message that is being sent arrives later")
-    func underWay() async throws {
+    @Test("A call that is in flight when the app goes to the background fails, and a message that is being sent arrives later")
+    func inFlight() async throws {
         let chat = chat(ScriptedServer { _ in .nothing }, storage: .inMemory)
         try await chat.connect()
         let call = Task { try await chat.call(GetMe()) }

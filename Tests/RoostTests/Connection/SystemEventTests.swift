@@ -187,7 +187,7 @@ struct SystemEventTests {
 
         await chat.driver.take(.foreground)
         try await until { chat.driver.statuses.current == .online }
-        try await until { await chat.driver.startsUnderWay == 0 }
+        try await until { await chat.driver.pendingStarts == 0 }
         await chat.disconnect()
     }
 
@@ -264,7 +264,7 @@ struct SystemEventTests {
         #expect(error.code == .unavailable)
         let refusal = await #expect(throws: RoostError.self) { try await chat.connect() }
         #expect(refusal?.code == .unavailable)
-        try await until { await chat.driver.startsUnderWay == 0 }
+        try await until { await chat.driver.pendingStarts == 0 }
         try await outbox.write { try $0.execute(sql: "ALTER TABLE hidden RENAME TO operations") }
         try await chat.connect()
         try await until { try await chat.driver.files().outbox.count() == 0 }

@@ -115,7 +115,7 @@ struct LogOutListTests {
     }
 
     @Test("A list whose answer is in flight when the user logs out is empty and loaded too, and no wait for it is left")
-    func underWay() async throws {
+    func inFlight() async throws {
         let server = ScriptedServer { _ in .nothing }
         let chat = chat(server)
         try await chat.connect()

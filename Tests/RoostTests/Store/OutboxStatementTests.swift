@@ -64,7 +64,7 @@ struct OutboxStatementTests {
         }
         // An operation that one chat has begun to send isn't taken back by another.
         let written = try await outbox.apply([.change(3, of: "general", to: nil)])
-        #expect(written.gone == [3] && written.underWay[3]?.id == 3)
+        #expect(written.gone == [3] && written.inFlight[3]?.id == 3)
         #expect(try await outbox.count() == 3)
     }
 

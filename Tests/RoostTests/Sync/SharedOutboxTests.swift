@@ -50,7 +50,7 @@ struct SharedOutboxTests {
     }
 
     @Test("R08 I4 an operation that one of them sends isn't changed or taken back by the other, which says so")
-    func underWay() async throws {
+    func inFlight() async throws {
         let message = SendMessage(channel: Self.channel, clientId: "c1", text: "hi")
         let edit = EditMessage(channel: Self.channel, message: MessageID(rawValue: 0), text: "changed")
         let deletion = DeleteMessage(channel: Self.channel, message: MessageID(rawValue: 0))
@@ -67,7 +67,7 @@ struct SharedOutboxTests {
     }
 
     @Test("SB-59 R08 I4 a deletion that one of them sends isn't taken back or changed by the other's undeletion, which says so")
-    func deletionUnderWay() async throws {
+    func deletionInFlight() async throws {
         let message = Self.purge.message
         let both = DeleteMessages(channel: Self.channel, messages: [message, MessageID(rawValue: 2)])
         for deletion in [.purge(Self.purge), .deleteMany(both)] as [OutboxOperation] {
@@ -259,7 +259,7 @@ struct SharedOutboxTests {
     }
 
     @Test("R08 I4 a change that one of them is sending isn't replaced by one in the other, which comes after it")
-    func underWayBefore() async throws {
+    func inFlightBefore() async throws {
         let edits = ["a", "b"].map {
             OutboxOperation.edit(EditMessage(channel: Self.channel, message: MessageID(rawValue: 2), text: $0))
         }
