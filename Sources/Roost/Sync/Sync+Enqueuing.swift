@@ -347,7 +347,7 @@ extension Sync {
         queues[known.channel]?.beginWriting(known.id, isNew: false)
         // This caller has no write of its own.
         keeping[token] = 0
-        emit(.kept(token, known.id, of: known.channel))
+        emit(.awaitKept(token, known.id, of: known.channel))
     }
 
     /// Writes an operation, or a new state of it, in place of others. It is sent and shown once it is in the file.
@@ -378,7 +378,7 @@ extension Sync {
             if earlier.isUnsent { remove(earlier, .change(earlier.id, of: earlier.channel, to: nil)) } else { remove(earlier) }
         }
         keeping[token] = 1 + superseded.count
-        emit(.kept(token, item.id, of: item.channel))
+        emit(.awaitKept(token, item.id, of: item.channel))
     }
 
     /// Discards an operation, with those that change the message that it sends. The caller, and those who wait for the message, are notified once it is no
@@ -395,7 +395,7 @@ extension Sync {
         for other in others { remove(other, .change(other.id, of: other.channel, to: nil)) }
         if token > Self.nobody { remove(item, .change(item.id, of: item.channel, to: nil)) } else { remove(item) }
         keeping[token] = changes.count + others.count + 1
-        emit(.kept(token, item.id, of: item.channel))
+        emit(.awaitKept(token, item.id, of: item.channel))
     }
 
     /// The same without a waiting caller. An operation that is still in the file continues, as its row says.

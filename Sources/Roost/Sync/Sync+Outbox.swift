@@ -188,7 +188,7 @@ extension Sync {
             queues[channel]?.noting = item.id
             queues[channel]?.notesAgain = isSent
             emit(.outbox(.sending(item.id, of: channel, at: serverTime, to: server)))
-            return emit(.noted(item.id, of: channel))
+            return emit(.awaitNoted(item.id, of: channel))
         }
         queues[channel]?.inFlight = item.id
         let key = queues[channel]?.withoutKey == item.id ? nil : item.key

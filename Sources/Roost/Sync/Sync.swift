@@ -189,7 +189,7 @@ struct Sync: Sendable {
     /// Answers to other operations that arrived while missed events are fetched.
     var heldAnswers: [HeldAnswer] = []
     var lastNumber: Int64 = 0
-    /// Callers that wait until their operation is in the file, each with the number of writes just before its ``Output/kept(_:_:of:)`` that are its own.
+    /// Callers that wait until their operation is in the file, each with the number of writes just before its ``Output/awaitKept(_:_:of:)`` that are its own.
     var keeping: [CallToken: Int] = [:]
     /// The messages that some of these discard.
     var givenUp: [CallToken: MessageKey] = [:]

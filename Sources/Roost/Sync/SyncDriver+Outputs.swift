@@ -28,17 +28,17 @@ extension SyncDriver {
             case .outbox(let write):
                 batch.writes.append(write)
                 continue
-            case .send, .kept, .noted, .reply:
+            case .send, .awaitKept, .awaitNoted, .reply:
                 // These report what is in the file. Nothing else waits for the disk, so several writes are combined.
                 await write(&batch, before: output)
             default: break
             }
             switch output {
-            case .kept(let token, let id, let channel):
+            case .awaitKept(let token, let id, let channel):
                 guard batch.failure == nil else { continue }
                 let isGone = batch.written.gone.contains(id)
                 kept.append(.kept(token, id, of: channel, isGone: isGone, inFlight: batch.written.takeInFlight()))
-            case .noted(let id, let channel):
+            case .awaitNoted(let id, let channel):
                 guard batch.failure == nil else { continue }
                 let isTaken = batch.written.taken.contains(id)
                 kept.append(.noted(id, of: channel, as: batch.written.rows[id], isTaken: isTaken))
@@ -100,7 +100,7 @@ extension SyncDriver {
         case .close: close()
         case .store(let writes): reportLeavers(of: writes)
         case .sendBeforeStoring: break
-        case .outbox, .kept, .noted: break
+        case .outbox, .awaitKept, .awaitNoted: break
         case .reply(let token, let result):
             let value = machine?.readAnswers.removeValue(forKey: token)
             replies.removeValue(forKey: token)?.resume(with: result.map { CallAnswer(bytes: $0, value: value) }.mapError { $0 })
@@ -213,7 +213,7 @@ extension SyncDriver {
         if batch.failure == nil { batch.failure = await apply(writes, &batch.written) }
         guard let failure = batch.failure else { return }
         var awaitedCount = 0
-        if case .kept(let token, _, _)? = output { awaitedCount = machine?.keeping[token] ?? 0 }
+        if case .awaitKept(let token, _, _)? = output { awaitedCount = machine?.keeping[token] ?? 0 }
         for write in writes.dropLast(awaitedCount) {
             // Another state of an operation that isn't kept isn't kept either.
             if case .update(let item, _) = write, batch.notKept.contains(item.id) { continue }

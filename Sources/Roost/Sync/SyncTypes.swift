@@ -205,11 +205,11 @@ extension Sync {
         case continueReading
         /// With the values for the read mark that is enqueued.
         case stopReading(CallToken, ChannelID, id: Int64, at: Timestamp, serverReadSeq: Seq = 0)
-        /// What the machine had written for the operation of ``Output/kept(_:_:of:)`` is in the file, unless that was a change of an operation or of
+        /// What the machine had written for the operation of ``Output/awaitKept(_:_:of:)`` is in the file, unless that was a change of an operation or of
         /// a message that is gone: another chat of the same files has sent or discarded it. Carries, in order, the operations to change or remove
         /// that another chat is sending: they stay.
         case kept(CallToken, Int64, of: ChannelID?, isGone: Bool = false, inFlight: [OutboxItem] = [])
-        /// The note requested by ``Output/noted(_:of:)`` is in the file. Carries the operation as it is there, which another chat of the same files
+        /// The note requested by ``Output/awaitNoted(_:of:)`` is in the file. Carries the operation as it is there, which another chat of the same files
         /// may have changed; nil if it no longer exists. Also carries whether that chat has begun to send it before.
         case noted(Int64, of: ChannelID?, as: OutboxItem?, isTaken: Bool = false)
         /// The outbox couldn't be written. Carries the file's content if a caller waited for something to be kept; nil if that can't be read either.
@@ -246,9 +246,9 @@ extension Sync {
         case store([StoreWrite])
         case outbox(OutboxWrite)
         /// Answered by ``Input/kept(_:_:of:isGone:inFlight:)`` once all earlier writes to the outbox are in the file.
-        case kept(CallToken, Int64, of: ChannelID?)
+        case awaitKept(CallToken, Int64, of: ChannelID?)
         /// Answered by ``Input/noted(_:of:as:isTaken:)`` once the file says that an operation is about to be sent.
-        case noted(Int64, of: ChannelID?)
+        case awaitNoted(Int64, of: ChannelID?)
         /// The frame that answers a call, or why there is none.
         case reply(CallToken, Result<[UInt8], RoostError>)
         /// The outcome of a message of the outbox, or a message as changed by an operation of the outbox.

@@ -54,10 +54,10 @@ struct Harness {
             switch output {
             case .store(let writes): try await store.write(writes)
             case .outbox(let write): written.merge(try await outbox.apply([write], by: chat))
-            case .kept(let token, let id, let channel):
+            case .awaitKept(let token, let id, let channel):
                 let isGone = written.gone.contains(id)
                 kept.append(.kept(token, id, of: channel, isGone: isGone, inFlight: written.takeInFlight()))
-            case .noted(let id, let channel):
+            case .awaitNoted(let id, let channel):
                 kept.append(.noted(id, of: channel, as: written.rows[id], isTaken: written.taken.contains(id)))
             case .send(let bytes), .sendBeforeStoring(let bytes):
                 guard let call = try? JSONDecoder().decode(SentCall.self, from: Data(bytes)) else { break }

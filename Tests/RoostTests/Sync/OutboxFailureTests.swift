@@ -22,8 +22,8 @@ struct OutboxFailureTests {
                 switch output {
                 case .send(let bytes):
                     if let call = try? JSONDecoder().decode(SentCall.self, from: Data(bytes)) { sent.append(call.operation) }
-                case .kept(let token, let id, let channel): inputs.append(.kept(token, id, of: channel))
-                case .noted(let id, let channel): inputs.append(.noted(id, of: channel, as: sync.queues[channel]?.items[id]))
+                case .awaitKept(let token, let id, let channel): inputs.append(.kept(token, id, of: channel))
+                case .awaitNoted(let id, let channel): inputs.append(.noted(id, of: channel, as: sync.queues[channel]?.items[id]))
                 default: break
                 }
             }

@@ -211,8 +211,8 @@ final class SimulatedClient {
             scheduler.note("\(name) changes its outbox: \(write.summary)")
             if let channel = write.channel { showed(self, [channel]) }
             _ = countWrite()
-        case .kept(let token, let id, let channel): kept.append(.kept(token, id, of: channel))
-        case .noted(let id, let channel):
+        case .awaitKept(let token, let id, let channel): kept.append(.kept(token, id, of: channel))
+        case .awaitNoted(let id, let channel):
             kept.append(.noted(id, of: channel, as: outbox.items.first { $0.id == id }))
         case .reply(let token, let result):
             calls.remove(token)
