@@ -108,7 +108,7 @@ extension Chat {
             do {
                 return try await call(operation)
             } catch let error as RoostError where error.isRetryable {
-                try await environment.clock.sleep(for: Sync.wait(milliseconds: max(pause, error.retryAfterMilliseconds ?? 0)))
+                try await environment.clock.sleep(for: Sync.pause(milliseconds: max(pause, error.retryAfterMilliseconds ?? 0)))
                 guard await driver.isOnline(within: environment.settings.callTimeout) else {
                     try Task.checkCancellation()
                     throw error

@@ -189,7 +189,7 @@ final class Outbox: Sendable {
             try resolveChanges(of: key, as: message, in: database)
             try Self.remove(id, in: database)
         case .server(let server):
-            // As in `SavedOutbox.meet(_:)`: operations without a server would be sent to the next one after a restart.
+            // As in `SavedOutbox.noteServer(_:)`: operations without a server would be sent to the next one after a restart.
             try database.execute(
                 sql: "UPDATE operations SET server = (SELECT COALESCE(server, ?) FROM outbox_state) WHERE server IS NULL",
                 arguments: [server])
@@ -434,7 +434,7 @@ struct SavedOutbox: Hashable, Sendable {
     var others: Set<Int64> = []
 
     /// From here on operations are sent to a server. Those requested before any was known are for the first one that was met.
-    mutating func meet(_ name: String) {
+    mutating func noteServer(_ name: String) {
         for index in items.indices where items[index].server == nil { items[index].server = server ?? name }
         server = name
     }

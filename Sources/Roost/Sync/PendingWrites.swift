@@ -53,6 +53,6 @@ struct PendingWrites: Sendable {
             (saved.items[index].concealedSeq, saved.items[index].epoch) = (former.concealedSeq, former.epoch)
         }
         for case .arrived(_, let key, let message) in others { saved.resolve(key, message) }
-        for case .server(let name) in others { saved.meet(name) }
+        for case .server(let name) in others { saved.noteServer(name) }
     }
 }

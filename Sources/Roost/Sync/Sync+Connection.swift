@@ -124,7 +124,7 @@ extension Sync {
         } else if let welcome = frame.welcome {
             welcomed(welcome)
         } else if let closing = frame.closing {
-            retryAfter = Self.wait(milliseconds: closing.retryAfterMilliseconds)
+            retryAfter = Self.pause(milliseconds: closing.retryAfterMilliseconds)
         } else if let unwatched = frame.unwatched {
             endWatch(of: unwatched.channel)
             emit(.unwatched(unwatched.channel))
@@ -156,7 +156,7 @@ extension Sync {
         idleTicks = 0
         startLiveness(pingInterval / 2)
         serverTime = welcome.now ?? deviceTime ?? serverTime
-        met(welcome.server)
+        noteServer(welcome.server)
         discardFormerHistory(for: welcome.epoch)
         if saved.epoch != welcome.epoch { resetCache(epoch: welcome.epoch) }
         // The user's permissions and readable history in each channel depend on the role too, and no stream reports that it has changed.
@@ -184,7 +184,7 @@ extension Sync {
         // Asked again with the same frame, the server would answer the same. A temporary refusal has nothing to do with the token.
         default: if !error.isRetryable { token = nil }
         }
-        retryAfter = error.retryAfterMilliseconds.map(Self.wait) ?? retryAfter
+        retryAfter = error.retryAfterMilliseconds.map(Self.pause) ?? retryAfter
         endConnection(error)
         wait(
             because: WaitingReason(.server, "the server doesn't accept the connection: \(error.message)"),
@@ -348,8 +348,8 @@ extension Sync {
         emit(.startTimer(.reconnect, delay))
     }
 
-    /// A wait requested by the server, limited to an hour.
-    static func wait(milliseconds: Int64) -> Duration { .milliseconds(min(max(0, milliseconds), 3_600_000)) }
+    /// Returns the pause that the server requests, limited to an hour.
+    static func pause(milliseconds: Int64) -> Duration { .milliseconds(min(max(0, milliseconds), 3_600_000)) }
 
     mutating func set(_ new: Status) {
         // A repeated refusal is news to a caller that began to connect in between.

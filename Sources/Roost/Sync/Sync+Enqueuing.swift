@@ -420,7 +420,7 @@ extension Sync {
     private mutating func changedNothing(of id: Int64, in channel: ChannelID?, isInFlight: Bool, for token: CallToken) {
         if let message = givenUp.removeValue(forKey: token), !isInFlight { settleLost(message) }
         queues[channel]?.endWriting(id)
-        if !isInFlight, let item = queues[channel]?.items[id] { lost(item) }
+        if !isInFlight, let item = queues[channel]?.items[id] { forgetTakenByAnotherChat(item) }
         showOverlay(of: channel)
         if token > Self.nobody {
             let error = RoostError(.notFound, "Another chat has sent or discarded the operation to change.")
@@ -440,13 +440,13 @@ extension Sync {
         let unsent = queuedChannels.filter { queues[$0]?.noting != nil }
         for channel in unsent { queues[channel]?.cancelNoting() }
         // What has been awaited since isn't part of the failure.
-        if isAwaited, !keeping.isEmpty { goOn(from: outbox, reason) }
+        if isAwaited, !keeping.isEmpty { continueSending(from: outbox, reason) }
         for channel in unsent where queues[channel] != nil { waitToRetry(in: channel) }
         // An operation may have been blocked by a write that is no longer awaited.
         sendAll()
     }
 
-    private mutating func goOn(from outbox: SavedOutbox?, _ reason: String) {
+    private mutating func continueSending(from outbox: SavedOutbox?, _ reason: String) {
         if var outbox {
             // Operations that were to be discarded are still in the file, and continue.
             givenUp = [:]
@@ -456,7 +456,7 @@ extension Sync {
             heldAnswers = []
             restoreQueues(outbox)
             // The file may not have the server of this connection yet. What is meant for another server must not be sent to it.
-            met(known)
+            noteServer(known)
             for (channel, queue) in before {
                 if let id = queue.inFlight, queues[channel]?.items[id] != nil {
                     queues[channel]?.inFlight = id

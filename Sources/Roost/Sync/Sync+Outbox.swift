@@ -142,7 +142,7 @@ extension Sync {
     // MARK: Sending
 
     /// The connection is to this server. Operations meant for another one wait until the app decides.
-    mutating func met(_ name: String?) {
+    mutating func noteServer(_ name: String?) {
         guard let name, name != server else { return }
         let former = server
         if former != nil { dropHeldAnswers(ofOtherServer: true) }
@@ -218,7 +218,7 @@ extension Sync {
             queues[channel]?.begun = id
             if row.operation != known.operation { showOverlay(of: channel) }
         } else {
-            lost(known)
+            forgetTakenByAnotherChat(known)
         }
         sendNext(in: channel)
     }
@@ -294,7 +294,7 @@ extension Sync {
         if error.code == .internalError { queues[channel]?.internalErrors += 1 }
         let internalErrors = queues[channel]?.internalErrors ?? 0
         if error.isRetryable, internalErrors < settings.internalErrorsMax {
-            return waitToRetry(in: channel, error.retryAfterMilliseconds.map(Self.wait))
+            return waitToRetry(in: channel, error.retryAfterMilliseconds.map(Self.pause))
         }
         if item.operation.endsWithMembership, [.notMember, .banned, .notFound, .notPermitted].contains(error.code) {
             // The app needn't decide about it.
@@ -312,7 +312,7 @@ extension Sync {
             queues[channel]?.allowsOvertaking = true
             // The end may come earlier: a moderator may change their mind.
             return waitToSend(
-                in: channel, Self.wait(milliseconds: until.milliseconds.subtractingWithSaturation(serverTime.milliseconds)))
+                in: channel, Self.pause(milliseconds: until.milliseconds.subtractingWithSaturation(serverTime.milliseconds)))
         }
         item.isWaiting = false
         put(item)

@@ -56,7 +56,7 @@ extension Sync {
             guard let row = rows[item.id], row != item, queues[item.channel]?.items[item.id] != nil else { continue }
             changed.insert(item.channel)
             guard !(item.isUnsent && !row.isUnsent && isSentByOneChat(row) && outbox.others.contains(row.id)) else {
-                lost(item)
+                forgetTakenByAnotherChat(item)
                 continue
             }
             queues[item.channel]?.put(row, for: server)
@@ -67,7 +67,7 @@ extension Sync {
         for item in known where rows[item.id] == nil {
             // It may have been removed with its message.
             guard let gone = queues[item.channel]?.items[item.id] else { continue }
-            lost(gone)
+            forgetTakenByAnotherChat(gone)
             changed.insert(item.channel)
         }
         for channel in channels where changed.contains(channel) {
@@ -112,7 +112,7 @@ extension Sync {
     }
 
     /// Forgets an operation that another chat of the same files has sent or discarded.
-    mutating func lost(_ item: OutboxItem) {
+    mutating func forgetTakenByAnotherChat(_ item: OutboxItem) {
         if queues[item.channel]?.items[item.id]?.isWaiting == true { endWaiting(in: item.channel) }
         forget(item)
         if let key = item.message {

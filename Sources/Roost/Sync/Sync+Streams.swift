@@ -200,7 +200,7 @@ extension Sync {
 
     mutating func resumeFailed(_ error: RoostError) {
         guard error.code == .resyncRequired, saved.userCursor > 0, let epoch = saved.epoch else {
-            retryAfter = error.retryAfterMilliseconds.map(Self.wait)
+            retryAfter = error.retryAfterMilliseconds.map(Self.pause)
             return lose(.server, "the streams can't be resumed: \(error.code.rawValue): \(error.message)")
         }
         log(.notice, "The server doesn't know this client's positions: starting over.")

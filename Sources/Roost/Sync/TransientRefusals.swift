@@ -14,6 +14,6 @@ struct TransientRefusals: Hashable, Sendable {
         guard error.isRetryable, internalErrors < settings.internalErrorsMax else { return nil }
         let doubled = settings.backoff.lowerBound * (1 << min(count, 16))
         count += 1
-        return max(min(settings.backoff.upperBound, doubled), error.retryAfterMilliseconds.map(Sync.wait) ?? .zero)
+        return max(min(settings.backoff.upperBound, doubled), error.retryAfterMilliseconds.map(Sync.pause) ?? .zero)
     }
 }

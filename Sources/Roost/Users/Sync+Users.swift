@@ -270,7 +270,7 @@ extension Sync {
         } catch let error as RoostError where error.isRetryable {
             userRequests.failed()
             let pause = Duration.seconds(1 << min(userRequests.failures, 6))
-            askForUsersSoon(after: max(pause, error.retryAfterMilliseconds.map(Self.wait) ?? .zero))
+            askForUsersSoon(after: max(pause, error.retryAfterMilliseconds.map(Self.pause) ?? .zero))
         } catch {
             // It would be refused or unreadable again. The users are shown as known.
             log(.warning, "Users couldn't be fetched: \(error)")
