@@ -89,7 +89,7 @@ extension Sync {
             emit(.cancelTimer(.call(number)))
             giveUpWatching(number, purpose)
         }
-        if let early = earlyAnswers.removeValue(forKey: token) { endingWatches.formUnion(early.watched) }
+        if let early = earlyAnswers.removeValue(forKey: token) { watches.ending.formUnion(early.watched) }
         endUnwantedWatches()
         emit(.reply(token, .failure(RoostError(.notConnected, "The call was cancelled."))))
     }
@@ -173,8 +173,8 @@ extension Sync {
             endUnwantedWatches()
         case (.app(let token, let effect, _), .failure):
             // A live object that asked again may have been watching already, and the server keeps that watch: it has to be ended.
-            if case .hold(let holder) = effect, let channel = watchHolders.removeValue(forKey: holder) {
-                endingWatches.insert(channel)
+            if case .hold(let holder) = effect, let channel = watches.holders.removeValue(forKey: holder) {
+                watches.ending.insert(channel)
             }
             emit(.reply(token, result))
             endUnwantedWatches()
@@ -296,7 +296,7 @@ extension Sync {
         case .watch: watched.insert(id)
         case .hold(let holder):
             // The live object may be gone.
-            if watchHolders[holder] == nil { endingWatches.insert(id) } else { watchHolders[holder] = id }
+            if watches.holders[holder] == nil { watches.ending.insert(id) } else { watches.holders[holder] = id }
         default: return arrived(state)
         }
         recheckUsers(watching: [(state.channel, state.membership)])

@@ -151,7 +151,7 @@ extension Sync {
         emit(.cancelTimer(.handshake))
         isTokenFresh = false
         role = welcome.role
-        mustRenewWatches = true
+        watches.mustRenew = true
         pingInterval = .seconds(min(max(1, welcome.pingIntervalSeconds), 3600))
         idleTicks = 0
         startLiveness(pingInterval / 2)
@@ -168,7 +168,7 @@ extension Sync {
         }
         if mustShowOverlays {
             // The failed write of the store may have been the end of a visit.
-            emit(.store([.keepVisits(Set(visits.keys))]))
+            emit(.store([.keepVisits(Set(watches.visits.keys))]))
             showOverlays()
         }
         catchUpsInARow = 0
@@ -296,7 +296,7 @@ extension Sync {
     mutating func storeFailed(_ saved: SavedState, _ outbox: SavedOutbox?, _ reason: String) {
         log(.error, "The cache failed: \(reason)")
         // The app was last notified up to what was stored, which may be any point since the visits began.
-        for (channel, visit) in visits { rememberVisit(of: channel, from: visit.start) }
+        for (channel, visit) in watches.visits { rememberVisit(of: channel, from: visit.start) }
         self.saved = saved
         mustShowOverlays = true
         // The data of the answers isn't stored.

@@ -76,7 +76,7 @@ extension Sync {
         var seen: [ChannelID: Seq] = [:]
         for channel in reading.keys { seen[channel] = saved.channels[channel]?.cursor }
         pausedReading = seen
-        guard isAuthenticated, !mustRenewWatches else { return }
+        guard isAuthenticated, !watches.mustRenew else { return }
         for channel in reading.keys.sorted() { send(StopReading(channel: channel), for: .stopReading(channel)) }
     }
 
@@ -86,7 +86,7 @@ extension Sync {
         pausedReading = nil
         for channel in reading.keys.sorted() { showOverlay(of: channel) }
         // A connection that hasn't caught up yet is told then.
-        guard isAuthenticated, !mustRenewWatches else { return }
+        guard isAuthenticated, !watches.mustRenew else { return }
         for channel in reading.keys.sorted() { reportStart(of: channel) }
     }
 

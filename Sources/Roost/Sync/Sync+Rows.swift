@@ -68,7 +68,7 @@ extension Sync {
 
     /// Ends the watching and reading of a deleted channel. Who is online, typing or watching is no longer updated here.
     private mutating func endLiveness(of channel: ChannelID) {
-        if watched.contains(channel) || watchHolders.values.contains(channel) { emit(.unwatched(channel)) }
+        if watched.contains(channel) || watches.holders.values.contains(channel) { emit(.unwatched(channel)) }
         endWatch(of: channel)
         forgetReading(channel)
     }

@@ -13,7 +13,7 @@ extension Sync {
         emit(.store(overlayWrites))
         for channel in reading.keys.sorted() { showOverlay(of: channel) }
         // Channels that were followed while watched no longer are: the next connection starts them again.
-        for (channel, visit) in visits.sorted(by: { $0.key < $1.key }) {
+        for (channel, visit) in watches.visits.sorted(by: { $0.key < $1.key }) {
             endVisit(of: channel)
             rememberVisit(of: channel, from: former.channels[channel]?.cursor ?? visit.start)
         }

@@ -21,7 +21,7 @@ extension Sync {
             held.append(event)
         } else {
             hasDroppedEvents = true
-            if let channel = event.stream.channel, isVisited(channel) { visitsToRestart.insert(channel) }
+            if let channel = event.stream.channel, isVisited(channel) { watches.visitsToRestart.insert(channel) }
             noteDropped(event)
         }
     }
@@ -253,11 +253,11 @@ extension Sync {
         }
         let isOther = saved.epoch.map { $0 != epoch } ?? false
         // They start again with another watch.
-        visitsToRestart.formUnion(visits.keys)
-        for (channel, visit) in visits { rememberVisit(of: channel, from: saved.channels[channel]?.cursor ?? visit.start) }
+        watches.visitsToRestart.formUnion(watches.visits.keys)
+        for (channel, visit) in watches.visits { rememberVisit(of: channel, from: saved.channels[channel]?.cursor ?? visit.start) }
         // Seqs of another history mean nothing.
-        if saved.epoch != epoch { forgottenVisits = forgottenVisits.mapValues { _ in 0 } }
-        (visits, droppedSeqs) = ([:], [:])
+        if saved.epoch != epoch { watches.forgottenVisits = watches.forgottenVisits.mapValues { _ in 0 } }
+        (watches.visits, watches.droppedSeqs) = ([:], [:])
         saved = SavedState(epoch: epoch, role: role)
         (channelRoles, permissionsToRequest, askedPermissions) = ([:], [], [:])
         userRequests.forget()

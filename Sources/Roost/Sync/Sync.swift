@@ -139,27 +139,7 @@ struct Sync: Sendable {
     // Watching.
     /// The channels that the app watches.
     var watched: Set<ChannelID> = []
-    /// What live objects watch while they exist, by their numbers. They ask again with each connection.
-    var watchHolders: [Int64: ChannelID] = [:]
-    /// Channels that something here no longer watches, while something else did or had asked to: once nothing does, the server is notified.
-    var endingWatches: Set<ChannelID> = []
-    /// Whether this connection watches none of them yet.
-    var mustRenewWatches = false
-    /// Watches that the server couldn't begin yet, with its refusals.
-    var watchRetries: [ChannelID: TransientRefusals] = [:]
-    /// The visited channels (``Position/isVisit``).
-    var visits: [ChannelID: Visit] = [:]
-    /// Visits that are no longer followed but still wanted, each with a seq after which the app may not have been notified of everything.
-    var forgottenVisits: [ChannelID: Seq] = [:]
-    /// The visits that must start over because events are missing.
-    var visitsToRestart: Set<ChannelID> = []
-    /// The newest events that weren't applied in watched channels that aren't the user's own, since the last renewal of the watch: an earlier answer
-    /// lacks them.
-    var droppedSeqs: [ChannelID: Seq] = [:]
-    /// The channels whose watch is being renewed without messages, because an answer with messages couldn't be read.
-    var plainRenewals: Set<ChannelID> = []
-    /// Whether something that watched a channel may have ended: only then are unwanted visits looked for.
-    var mayEndVisits = false
+    var watches = Watches()
 
     // Reading.
     /// The channels that the user reads at this moment, each with the position that the server has since reported; 0 before that.
@@ -268,7 +248,7 @@ struct Sync: Sendable {
         case .trim(let starts): trim(starts)
         }
         // Whatever has ended the watch.
-        if mayEndVisits { endUnwantedVisits() }
+        if watches.mayEndVisits { endUnwantedVisits() }
         defer { outputs = [] }
         return outputs
     }

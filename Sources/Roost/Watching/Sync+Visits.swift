@@ -46,26 +46,26 @@ extension Sync {
         guard view.ownCapabilities.contains(.historyRead), channel.deletedAt == nil else { return endVisit(of: id) }
         let seq = channel.counters.seq
         // Events arrived up to this seq, and those that the answer lacks aren't sent again.
-        var last = droppedSeqs[id] ?? 0
+        var last = watches.droppedSeqs[id] ?? 0
         if let known = saved.channels[id] {
             guard mustRestartVisit(id, known, at: seq) else {
-                visits[id]?.connection = connection
+                watches.visits[id]?.connection = connection
                 return fill(id, known, with: newest, isWhole: isWhole, at: seq)
             }
             last = max(last, known.cursor)
             miss(id, after: known.cursor)
-        } else if let forgotten = forgottenVisits[id], forgotten < seq {
+        } else if let forgotten = watches.forgottenVisits[id], forgotten < seq {
             miss(id, after: forgotten)
         }
-        forgottenVisits[id] = nil
-        visits[id] = Visit(connection: connection, start: seq)
+        watches.forgottenVisits[id] = nil
+        watches.visits[id] = Visit(connection: connection, start: seq)
         let begun = begunWrites(of: channel, newest, isWhole: isWhole)
         let rows: [StoreWrite] = newest.isEmptyOfFeatures ? [] : [.rows(newest, of: .channel(id))]
         store(begun + rows, bringing: [newest])
         if phase == .online { reportMissed() }
         guard last <= seq else { return renewVisit(of: id) }
-        visitsToRestart.remove(id)
-        droppedSeqs[id] = nil
+        watches.visitsToRestart.remove(id)
+        watches.droppedSeqs[id] = nil
     }
 
     /// Returns the writes that begin a visit, except for its messages.
@@ -105,8 +105,8 @@ extension Sync {
     /// by still arrive on the same connection, and those that it lacks arrived earlier.
     private func mustRestartVisit(_ channel: ChannelID, _ known: Position, at seq: Seq) -> Bool {
         // The answer to an earlier request may lack the missing events. The one that is still pending has them.
-        if visitsToRestart.contains(channel) { return !calls.values.contains(.watch(channel)) }
-        return known.hasHole || (visits[channel]?.connection != connection && known.cursor < seq)
+        if watches.visitsToRestart.contains(channel) { return !calls.values.contains(.watch(channel)) }
+        return known.hasHole || (watches.visits[channel]?.connection != connection && known.cursor < seq)
     }
 
     // MARK: Gaps
@@ -116,9 +116,9 @@ extension Sync {
     /// - Parameter hasMessages: Whether the answer may contain messages.
     mutating func renewWatch(of channel: ChannelID, hasMessages: Bool = true) {
         // Events dropped until now are in the answer.
-        droppedSeqs[channel] = nil
+        watches.droppedSeqs[channel] = nil
         let bringsMessages = hasMessages && ownPosition(in: channel) == nil
-        if hasMessages { plainRenewals.remove(channel) } else { plainRenewals.insert(channel) }
+        if hasMessages { watches.plainRenewals.remove(channel) } else { watches.plainRenewals.insert(channel) }
         let operation = WatchChannel(
             channel: channel, limit: bringsMessages ? nil : 0, watchersLimit: bringsMessages ? 0 : nil)
         send(operation, for: .watch(channel))
@@ -129,44 +129,44 @@ extension Sync {
     /// - Parameter event: The event that isn't applied.
     mutating func renewVisit(of channel: ChannelID, instead event: IncomingEvent? = nil) {
         if let event { noteDropped(event) }
-        visitsToRestart.insert(channel)
+        watches.visitsToRestart.insert(channel)
         renewVisits()
     }
 
     /// Notes an event that isn't applied. If its channel is watched and isn't one of the user's own, the answer to an earlier watch lacks the event.
     mutating func noteDropped(_ event: IncomingEvent) {
         guard let channel = event.stream.channel, ownPosition(in: channel) == nil, wantsWatch(of: channel) else { return }
-        droppedSeqs[channel] = max(droppedSeqs[channel] ?? 0, event.seq)
+        watches.droppedSeqs[channel] = max(watches.droppedSeqs[channel] ?? 0, event.seq)
     }
 
     /// Restarts the visits whose events are missing, now that no events of the user's own channels are.
     mutating func renewVisits() {
         guard phase == .online else { return }
-        for channel in visitsToRestart.sorted() {
+        for channel in watches.visitsToRestart.sorted() {
             guard wantsWatch(of: channel) else {
-                visitsToRestart.remove(channel)
+                watches.visitsToRestart.remove(channel)
                 continue
             }
             // They are owed until the answer has arrived. It may lack events that are dropped before then.
-            if watchRetries[channel] == nil, !calls.values.contains(.watch(channel)) { renewWatch(of: channel) }
+            if watches.retries[channel] == nil, !calls.values.contains(.watch(channel)) { renewWatch(of: channel) }
         }
     }
 
     /// Takes the answer to a renewed watch.
     mutating func takeRenewal(of channel: ChannelID, _ bytes: [UInt8]) {
-        let isPlain = plainRenewals.remove(channel) != nil
+        let isPlain = watches.plainRenewals.remove(channel) != nil
         guard ownPosition(in: channel) == nil else { return }
         if let state = try? ReplyResult<WatchedChannel>.decode(bytes) {
             arrived(state)
             return visit(state)
         }
         guard !isPlain else {
-            visitsToRestart.remove(channel)
+            watches.visitsToRestart.remove(channel)
             return
         }
         // It may contain a message that this version can't read. An answer without messages is readable, and lists fetch them page by page.
         log(.notice, "The answer to the watch of \(channel) couldn't be read.")
-        let position = saved.channels[channel]?.cursor ?? forgottenVisits[channel]
+        let position = saved.channels[channel]?.cursor ?? watches.forgottenVisits[channel]
         endVisit(of: channel)
         if let position { rememberVisit(of: channel, from: position) }
         renewWatch(of: channel, hasMessages: false)
@@ -176,9 +176,9 @@ extension Sync {
 
     /// Ends the visits of channels that nothing on this device watches any longer.
     mutating func endUnwantedVisits() {
-        mayEndVisits = false
-        for channel in visits.keys.sorted() where !wantsWatch(of: channel) { endVisit(of: channel) }
-        forgottenVisits = forgottenVisits.filter { wantsWatch(of: $0.key) }
+        watches.mayEndVisits = false
+        for channel in watches.visits.keys.sorted() where !wantsWatch(of: channel) { endVisit(of: channel) }
+        watches.forgottenVisits = watches.forgottenVisits.filter { wantsWatch(of: $0.key) }
     }
 
     /// Does nothing for the user's own channels.
@@ -192,15 +192,15 @@ extension Sync {
 
     /// Remembers a forgotten visit that is still wanted: when it begins again, later events are reported as missed.
     mutating func rememberVisit(of channel: ChannelID, from seq: Seq) {
-        forgottenVisits[channel] = min(forgottenVisits[channel] ?? .max, seq)
+        watches.forgottenVisits[channel] = min(watches.forgottenVisits[channel] ?? .max, seq)
     }
 
     /// - Returns: Whether the channel was visited.
     @discardableResult
     mutating func forgetVisit(of channel: ChannelID) -> Bool {
-        visitsToRestart.remove(channel)
-        droppedSeqs[channel] = nil
-        forgottenVisits[channel] = nil
-        return visits.removeValue(forKey: channel) != nil
+        watches.visitsToRestart.remove(channel)
+        watches.droppedSeqs[channel] = nil
+        watches.forgottenVisits[channel] = nil
+        return watches.visits.removeValue(forKey: channel) != nil
     }
 }

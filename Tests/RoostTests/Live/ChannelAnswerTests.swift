@@ -92,7 +92,7 @@ struct ChannelAnswerTests {
         try await server.send(joined(8, userSeq: 3))
         try await until { screen.shows(["ann", "dan"]) }
         // It watches again.
-        try await until { await chat.driver.machine?.watchHolders.values.map(\.self) == ["general"] }
+        try await until { await chat.driver.machine?.watches.holders.values.map(\.self) == ["general"] }
         await chat.disconnect()
     }
 

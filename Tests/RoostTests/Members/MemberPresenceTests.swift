@@ -186,7 +186,7 @@ struct MemberPresenceTests {
         let signals = chat.driver.signals
         try await until { signals.isWatched("general") }
         presence = nil
-        try await until { await chat.driver.machine?.watchHolders.isEmpty == true }
+        try await until { await chat.driver.machine?.watches.holders.isEmpty == true }
         await chat.driver.rest()
         #expect(signals.isWatched("general"))
         try await general.unwatch()

@@ -203,20 +203,20 @@ struct ReadingRefusalTests {
             try await client.feed(.timer(.watch(Self.channel)))
         }
         try await client.answerDone("channel.watch")
-        #expect(client.sync.watched == [Self.channel] && client.sync.watchRetries.isEmpty)
+        #expect(client.sync.watched == [Self.channel] && client.sync.watches.retries.isEmpty)
 
         try await reconnected()
         try await client.refuse("channel.watch", with: Self.busy)
         try await client.feed(.call(20, UnwatchChannel(channel: Self.channel)))
         try await client.answerDone("channel.unwatch")
         try await client.feed(.timer(.watch(Self.channel)))
-        #expect(client.calls.isEmpty && client.sync.watchRetries.isEmpty)
+        #expect(client.calls.isEmpty && client.sync.watches.retries.isEmpty)
 
         client.sync.watched = [Self.channel]
         try await reconnected()
         try await client.refuse("channel.watch", with: Self.busy)
         _ = client.take()
         try await client.feed(.transport(client.sync.connection, .closed(code: nil, reason: "")))
-        #expect(client.take().contains(.cancelTimer(.watch(Self.channel))) && client.sync.watchRetries.isEmpty)
+        #expect(client.take().contains(.cancelTimer(.watch(Self.channel))) && client.sync.watches.retries.isEmpty)
     }
 }

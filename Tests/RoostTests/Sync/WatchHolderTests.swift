@@ -35,7 +35,7 @@ struct WatchHolderTests {
         #expect(client.sync.watched == [Self.general] && unwatchCount(client) == 0)
         // The app ends it, once.
         try await client.feed(.call(3, UnwatchChannel(channel: Self.general)))
-        #expect(unwatchCount(client) == 1 && client.sync.endingWatches.isEmpty)
+        #expect(unwatchCount(client) == 1 && client.sync.watches.ending.isEmpty)
     }
 
     @Test("ST-09 ST-10 SB-63 nor does one that is released during a query, unless its answer lacks the channel")
@@ -119,6 +119,6 @@ struct WatchHolderTests {
         try await client.feed(.hold(2, Self.general, by: 5))
         try await client.refuse("channel.watch", with: RoostError(.overloaded, "Later."))
         try await client.feed(.release(5))
-        #expect(unwatchCount(client) == 1 && !client.sync.wantsWatch(of: Self.general) && client.sync.endingWatches.isEmpty)
+        #expect(unwatchCount(client) == 1 && !client.sync.wantsWatch(of: Self.general) && client.sync.watches.ending.isEmpty)
     }
 }

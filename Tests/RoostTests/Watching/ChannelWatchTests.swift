@@ -48,7 +48,7 @@ struct ChannelWatchTests {
     }
 
     private func isWatched(by chat: Chat) async -> Bool {
-        await chat.driver.machine?.watchHolders.values.contains("general") == true
+        await chat.driver.machine?.watches.holders.values.contains("general") == true
     }
 
     @Test("ST-01 ST-10 a screen that opens offline is watched with the first connection, and with each later one, while it is open")
@@ -82,12 +82,12 @@ struct ChannelWatchTests {
         let chat = try await server.connected()
         let general = chat.channel("general")
         var (first, second): (ObservationToken?, ObservationToken?) = (general.watching(), general.watching())
-        try await until { await chat.driver.machine?.watchHolders.count == 2 }
+        try await until { await chat.driver.machine?.watches.holders.count == 2 }
         try await general.watch()
         try await general.unwatch()
         #expect(first?.isInvalidated == false && second?.isInvalidated == false)
         first = nil
-        try await until { await chat.driver.machine?.watchHolders.count == 1 }
+        try await until { await chat.driver.machine?.watches.holders.count == 1 }
         #expect(await count("channel.unwatch", at: server) == 0)
         second = nil
         try await until { await count("channel.unwatch", at: server) == 1 }

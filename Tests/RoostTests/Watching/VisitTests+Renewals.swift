@@ -72,7 +72,7 @@ extension VisitTests {
         #expect(reported(by: &client) == [.missed(after: [Self.general: way == .otherHistory ? 0 : 3])])
         #expect(try await client.texts() == ["six", "seven"])
         #expect(try await client.view()?.lastMessage?.text == "seven")
-        #expect(client.sync.forgottenVisits == [:] && client.calls.isEmpty)
+        #expect(client.sync.watches.forgottenVisits == [:] && client.calls.isEmpty)
     }
 
     @Test("ST-01 ST-10 for a dropped visit nothing is reported as missed once the app has ended the watch")

@@ -227,7 +227,7 @@ struct VisitTests {
                 "channel.get",
                 with: ChannelView(channel: channel(counters(4, messages: 2)), ownCapabilities: [.channelRead, .channelWatch]))
         }
-        #expect(client.sync.saved.channels == [:] && client.sync.visits == [:])
+        #expect(client.sync.saved.channels == [:] && client.sync.watches.visits == [:])
         #expect(try await client.texts() == [])
         #expect(try await refusal(by: &client) == .notMember)
     }
