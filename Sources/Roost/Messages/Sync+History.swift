@@ -100,7 +100,7 @@ extension Sync {
         if isVisited(channel) {
             renewVisit(of: channel)
         } else {
-            refreshing.insert(channel)
+            resuming.toRefresh.insert(channel)
             if phase == .online { catchUp() }
         }
         return RoostError(.unavailable, "The channel is being fetched again.")

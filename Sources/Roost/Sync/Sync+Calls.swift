@@ -151,13 +151,13 @@ extension Sync {
         guard let purpose = calls.removeValue(forKey: number) else { return }
         if purpose.mayChange { hasLostCalls = true }
         let timeout = timeout(of: purpose)
-        if purpose == .resume { slowResumes = min(slowResumes + 1, 3) }
+        if purpose == .resume { resuming.slowCount = min(resuming.slowCount + 1, 3) }
         giveUpWatching(number, purpose)
         finish(purpose, with: .failure(RoostError(.unavailable, "The server gave no answer within \(timeout).")))
     }
 
     private func timeout(of purpose: Purpose) -> Duration {
-        purpose == .resume ? settings.callTimeout * (1 << slowResumes) : settings.callTimeout
+        purpose == .resume ? settings.callTimeout * (1 << resuming.slowCount) : settings.callTimeout
     }
 
     private mutating func finish(_ purpose: Purpose, with result: Result<[UInt8], RoostError>) {

@@ -163,7 +163,7 @@ extension Sync {
         if let former = saved.role, former != role {
             for (channel, position) in saved.channels where !position.hasEnded && !position.isVisit {
                 // The messages of an ephemeral channel can't be fetched again.
-                if position.messageCount == nil { permissionsToRequest.insert(channel) } else { refreshing.insert(channel) }
+                if position.messageCount == nil { permissionsToRequest.insert(channel) } else { resuming.toRefresh.insert(channel) }
             }
         }
         if mustShowOverlays {
@@ -171,7 +171,7 @@ extension Sync {
             emit(.store([.keepVisits(Set(watches.visits.keys))]))
             showOverlays()
         }
-        catchUpsInARow = 0
+        resuming.catchUpsInARow = 0
         catchUp()
     }
 
@@ -249,7 +249,7 @@ extension Sync {
         guard !isBeingProbed else { return lose(.network, "nothing received for \(settings.nudgeTimeout) after a ping") }
         idleTicks += 1
         // Until a long page has arrived completely, nothing is received, not even the answer to a ping.
-        let idleTicksMax = phase == .catchingUp ? 4 << slowResumes : 4
+        let idleTicksMax = phase == .catchingUp ? 4 << resuming.slowCount : 4
         guard idleTicks <= idleTicksMax else {
             return lose(.network, "nothing received for \(pingInterval * idleTicksMax / 2)")
         }
@@ -327,8 +327,8 @@ extension Sync {
         isBeingProbed = false
         held = []
         hasDroppedEvents = false
-        refreshing.formUnion(refreshedByResume)
-        refreshedByResume = []
+        resuming.toRefresh.formUnion(resuming.beingRefreshed)
+        resuming.beingRefreshed = []
         failCalls(RoostError(.notConnected, error.message))
         stopSending()
     }

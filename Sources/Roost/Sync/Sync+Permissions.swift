@@ -109,7 +109,7 @@ extension Sync {
             return
         }
         guard position.hasHole else { return }
-        refreshing.insert(channel)
+        resuming.toRefresh.insert(channel)
         if phase == .online { catchUp() }
     }
 }

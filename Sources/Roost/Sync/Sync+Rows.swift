@@ -18,7 +18,7 @@ extension Sync {
             saved.channels[channel] = Position(
                 cursor: changes.seq, windowStart: isWhole ? 0 : lowest, messageCount: counters?.messageCount)
             forgetVisit(of: channel)
-            refreshing.remove(channel)
+            resuming.toRefresh.remove(channel)
             // These changes include the user's own permissions.
             permissionsToRequest.remove(channel)
             invalidateLoads(in: channel)
@@ -27,7 +27,7 @@ extension Sync {
             let position = saved.channels[channel]?.cursor ?? 0
             let born = rows.messageCount(after: position)
             guard !mustRefresh(channel, rows, born: born) else {
-                refreshing.insert(channel)
+                resuming.toRefresh.insert(channel)
                 return []
             }
             saved.channels[channel]?.advance(to: changes.seq, rows.counters ?? rows.channel?.counters, rows)

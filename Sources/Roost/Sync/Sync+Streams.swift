@@ -12,6 +12,22 @@ import RoostAPI
 ///   brought to the same moment, or the unread count is off by the messages between.
 /// - The writes depend on the rows alone, never on the kind of the event.
 extension Sync {
+    /// How far catching up is.
+    struct Resuming: Hashable, Sendable {
+        /// How often in a row it was begun, since everything had arrived or an event could be applied.
+        var catchUpsInARow = 0
+        /// Consecutive answers to a resume that have moved nothing.
+        var idleCount = 0
+        /// How often in a row, 3 at most, a resume had no answer in time: its page is long for a slow network, and a shorter one can't be requested.
+        var slowCount = 0
+        /// The channels that the resume in progress requests, by their ids: all, unless their positions don't fit into a message.
+        var ids = IDRange()
+        /// Channels with a hole that can be fetched now: the next resume omits their positions, so they arrive as for a new client.
+        var toRefresh: Set<ChannelID> = []
+        /// Those that the resume in progress fetches again. They remain to be fetched if the connection ends before its answer.
+        var beingRefreshed: Set<ChannelID> = []
+    }
+
     mutating func receive(_ event: IncomingEvent) {
         for problem in event.rows.problems {
             log(.error, "A row of \(event.stream) at \(event.seq) couldn't be read and was skipped: \(problem)")
@@ -36,7 +52,7 @@ extension Sync {
             held.append(event)
             return catchUp()
         }
-        catchUpsInARow = 0
+        resuming.catchUpsInARow = 0
         let rows = event.rows.rows
         switch event.stream {
         case .user:
@@ -51,7 +67,7 @@ extension Sync {
             // The permissions of ordinary users say nothing of a user who isn't one.
             let regained = role == .user ? saved.channels.keys.filter { regainsReading(rows, in: $0) } : []
             guard regained.isEmpty else {
-                refreshing.formUnion(regained)
+                resuming.toRefresh.formUnion(regained)
                 return catchUp()
             }
         case .channel(let channel):
@@ -60,7 +76,7 @@ extension Sync {
             let isUncounted = event.isMessageAlone && born == 0
             guard !isUncounted, !mustRefresh(channel, rows, born: born) else {
                 if isVisited(channel) { return renewVisit(of: channel, instead: event) }
-                refreshing.insert(channel)
+                resuming.toRefresh.insert(channel)
                 held.append(event)
                 return catchUp()
             }
@@ -91,23 +107,23 @@ extension Sync {
 
     mutating func catchUp() {
         phase = .catchingUp
-        (idleResumes, resumedIDs) = (0, IDRange())
-        catchUpsInARow += 1
-        guard catchUpsInARow <= 5 else {
-            return lose(.server, "the streams still have gaps after \(catchUpsInARow - 1) attempts to catch up")
+        (resuming.idleCount, resuming.ids) = (0, IDRange())
+        resuming.catchUpsInARow += 1
+        guard resuming.catchUpsInARow <= 5 else {
+            return lose(.server, "the streams still have gaps after \(resuming.catchUpsInARow - 1) attempts to catch up")
         }
         resume()
     }
 
     private mutating func resume() {
         // There may be any number of channels that have ended.
-        let followed = saved.channels.filter { !$0.value.hasEnded && !$0.value.isVisit && !refreshing.contains($0.key) }
+        let followed = saved.channels.filter { !$0.value.hasEnded && !$0.value.isVisit && !resuming.toRefresh.contains($0.key) }
         let positions = fitting(followed.map { ($0.key.rawValue, $0.value.cursor) })
-        refreshedByResume = refreshing.filter { resumedIDs.contains($0.rawValue) }
-        refreshing.subtract(refreshedByResume)
+        resuming.beingRefreshed = resuming.toRefresh.filter { resuming.ids.contains($0.rawValue) }
+        resuming.toRefresh.subtract(resuming.beingRefreshed)
         let resume = Resume(
-            after: saved.userCursor, channels: Dictionary(uniqueKeysWithValues: positions), from: resumedIDs.from,
-            before: resumedIDs.before)
+            after: saved.userCursor, channels: Dictionary(uniqueKeysWithValues: positions), from: resuming.ids.from,
+            before: resuming.ids.before)
         // While a page is stored, the server prepares the next one.
         send(resume, for: .resume, ahead: true)
     }
@@ -115,13 +131,13 @@ extension Sync {
     /// Returns the positions, from the next ids to request on, that fit into one message to the server. A longer message would end this connection,
     /// and each one after it. The rest follows with the next part.
     private mutating func fitting(_ positions: [(String, Seq)]) -> [(String, Seq)] {
-        resumedIDs.before = nil
+        resuming.ids.before = nil
         // The call has a number, a name and the position in the user's own stream.
         var left = settings.outgoingSizeBytesMax - 200
         // Nearly always they fit even if each character is escaped and each seq is the longest. Then nothing more is measured, because each page of a
         // resume passes here.
-        guard resumedIDs.from != nil || positions.reduce(0, { $0 + 2 * $1.0.utf8.count + 24 }) > left else { return positions }
-        let asked = positions.filter { resumedIDs.contains($0.0) }.sorted { $0.0.utf8.lexicographicallyPrecedes($1.0.utf8) }
+        guard resuming.ids.from != nil || positions.reduce(0, { $0 + 2 * $1.0.utf8.count + 24 }) > left else { return positions }
+        let asked = positions.filter { resuming.ids.contains($0.0) }.sorted { $0.0.utf8.lexicographicallyPrecedes($1.0.utf8) }
         // The two ids of the part itself.
         left -= 2 * (asked.lazy.map { Self.sizeBytes(of: $0.0) }.max() ?? 0)
         var kept = asked.prefix { channel, seq in
@@ -129,7 +145,7 @@ extension Sync {
             return left >= 0
         }
         if kept.isEmpty { kept = asked.prefix(1) }
-        if kept.endIndex < asked.endIndex { resumedIDs.before = ChannelID(asked[kept.endIndex].0) }
+        if kept.endIndex < asked.endIndex { resuming.ids.before = ChannelID(asked[kept.endIndex].0) }
         return Array(kept)
     }
 
@@ -140,7 +156,7 @@ extension Sync {
 
     /// Whether a channel became the user's after the part of a resume that it belongs to: the next round fetches it. Later parts include theirs.
     private func isOfEarlierPart(_ membership: Membership) -> Bool {
-        guard let from = resumedIDs.from, membership.state == .member, ownPosition(in: membership.channelId) == nil else {
+        guard let from = resuming.ids.from, membership.state == .member, ownPosition(in: membership.channelId) == nil else {
             return false
         }
         return IDRange(before: from).contains(membership.channelId.rawValue)
@@ -154,8 +170,10 @@ extension Sync {
             return lose(.server, "the answer to a resume couldn't be read: \(error)")
         }
         // A channel that wasn't on this page is on a later one. A resume that names its position would bring nothing.
-        if page.hasMore { refreshing.formUnion(refreshedByResume.subtracting(page.channels.compactMap(\.stream.channel))) }
-        refreshedByResume = []
+        if page.hasMore {
+            resuming.toRefresh.formUnion(resuming.beingRefreshed.subtracting(page.channels.compactMap(\.stream.channel)))
+        }
+        resuming.beingRefreshed = []
         let before = saved
         if page.user.seq > saved.userCursor { miss(nil, after: saved.userCursor) }
         for changes in page.channels {
@@ -164,7 +182,9 @@ extension Sync {
         var writes = userWrites(page.user.rows.rows) + holeWrites(page.user.rows.rows)
         saved.userCursor = max(saved.userCursor, page.user.seq)
         writes.append(.userPosition(saved.userCursor))
-        for channel in saved.channels.keys where regainsReading(page.user.rows.rows, in: channel) { refreshing.insert(channel) }
+        for channel in saved.channels.keys where regainsReading(page.user.rows.rows, in: channel) {
+            resuming.toRefresh.insert(channel)
+        }
         let ownCount = writes.count
         var memberships: [ChannelID: Membership] = [:]
         for changes in page.channels {
@@ -174,7 +194,7 @@ extension Sync {
         }
         writes.removeRepeated(memberships, among: ownCount)
         for membership in page.user.rows.rows.memberships ?? [] where isOfEarlierPart(membership) {
-            refreshing.insert(membership.channelId)
+            resuming.toRefresh.insert(membership.channelId)
         }
         for changes in [page.user] + page.channels {
             for problem in changes.rows.problems {
@@ -184,15 +204,15 @@ extension Sync {
         writes += userWrites(page.users?.users ?? [])
         writes += readingWrites(in: page.channels.compactMap(\.stream.channel))
         store(writes, bringing: page.channels.map(\.rows.rows))
-        guard page.hasMore || resumedIDs.before != nil || !refreshing.isEmpty else { return caughtUp() }
+        guard page.hasMore || resuming.ids.before != nil || !resuming.toRefresh.isEmpty else { return caughtUp() }
         if !page.hasMore {
-            resumedIDs.from = resumedIDs.before
+            resuming.ids.from = resuming.ids.before
             // A part may bring nothing.
-            guard resumedIDs.from == nil else { return resume() }
+            guard resuming.ids.from == nil else { return resume() }
         }
-        idleResumes = saved == before ? idleResumes + 1 : 0
+        resuming.idleCount = saved == before ? resuming.idleCount + 1 : 0
         // If it reveals a hole, the next resume fetches the channel again. A broken server doesn't deliver it.
-        guard idleResumes == 0 || (!refreshing.isEmpty && idleResumes <= 5) else {
+        guard resuming.idleCount == 0 || (!resuming.toRefresh.isEmpty && resuming.idleCount <= 5) else {
             return lose(.server, "a resume promised more and returned nothing")
         }
         resume()
@@ -205,13 +225,13 @@ extension Sync {
         }
         log(.notice, "The server doesn't know this client's positions: starting over.")
         resetCache(epoch: epoch)
-        resumedIDs = IDRange()
+        resuming.ids = IDRange()
         resume()
     }
 
     private mutating func caughtUp() {
         phase = .online
-        slowResumes = 0
+        resuming.slowCount = 0
         // Only now has everything arrived that the new role brings.
         if saved.role != role {
             saved.role = role
@@ -230,7 +250,7 @@ extension Sync {
             return catchUp()
         }
         // Nothing is missing: later fetches have nothing to do with it.
-        catchUpsInARow = 0
+        resuming.catchUpsInARow = 0
         handOverEarlyAnswers()
         set(.online)
         finishHeldAnswers()

@@ -94,17 +94,7 @@ struct Sync: Sendable {
     var saved: SavedState
     var held: [IncomingEvent] = []
     var hasDroppedEvents = false
-    var catchUpsInARow = 0
-    /// Consecutive answers to a resume that have moved nothing.
-    var idleResumes = 0
-    /// How often in a row, 3 at most, a resume had no answer in time: its page is long for a slow network, and a shorter one can't be requested.
-    var slowResumes = 0
-    /// The channels that the resume in progress requests, by their ids: all, unless their positions don't fit into a message.
-    var resumedIDs = IDRange()
-    /// Channels with a hole that can be fetched now: the next resume omits their positions, so they arrive as for a new client.
-    var refreshing: Set<ChannelID> = []
-    /// Those that the resume in progress fetches again. They remain to be fetched if the connection ends before its answer.
-    var refreshedByResume: Set<ChannelID> = []
+    var resuming = Resuming()
 
     // Permissions.
     /// The user's roles in channels, as far as rows have brought them since the start.
