@@ -90,6 +90,7 @@ public struct MessageItem: Identifiable, Hashable, Sendable {
     /// The row of a stored message. An app needs it only for previews and tests of its views: lists make their rows themselves.
     ///
     /// - Parameters:
+    ///   - message: The message as the server has stored it.
     ///   - sender: The sender as shown; if nil, only their id is known.
     ///   - mentioned: The users whom it mentions by name; of others only the id is known.
     ///   - change: The state of the user's edit or deletion, if one is on its way or failed.

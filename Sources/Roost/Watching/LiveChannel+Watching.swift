@@ -59,11 +59,11 @@ extension Chat {
     }
 
     /// Creates a channel if none has that id, watches it, and returns its state: everything an app needs to open a channel by its name, in one call (ST-01).
-    /// Leave `isolation` out, as for ``call(_:isolation:)``.
     ///
     /// - Parameters:
     ///   - id: The channel, by its id or as `type:id`.
     ///   - draft: The channel to create, without an id: `id` is used.
+    ///   - isolation: Leave it out, as for ``call(_:isolation:)``.
     /// - Throws: `RoostError` with the codes of `channel.create` and `channel.watch`, and the errors of ``call(_:isolation:)``.
     public func watch(
         _ id: ChannelID, creating draft: CreateChannel, isolation: isolated (any Actor)? = #isolation
