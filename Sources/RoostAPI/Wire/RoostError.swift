@@ -61,6 +61,16 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         case featureDisabled = "feature_disabled"
         /// Another page of the same query is being fetched. Only the SDK throws it.
         case queryInProgress = "query_in_progress"
+        /// Another process or another chat has this device's files, or may have them, because an app in the background has released shared ones.
+        /// Nothing was done, and a later attempt may succeed. Only the SDK throws it.
+        case storageInUse = "storage_in_use"
+        /// This device's files couldn't be opened, read or written, for instance because the disk is full. Nothing was stored, and a later attempt may
+        /// succeed. Only the SDK throws it.
+        case storageFailed = "storage_failed"
+        /// This device's files were deleted or replaced, or aren't this version's: only a new chat helps, which makes new ones. Only the SDK throws it.
+        case storageGone = "storage_gone"
+        /// The user's files couldn't be deleted. A chat that logs out has ended all the same; another attempt may delete them. Only the SDK throws it.
+        case storageNotDeleted = "storage_not_deleted"
         /// It has another version now, which ``RoostError/limit`` holds.
         case conflictVersion = "conflict_version"
         /// The idempotency key was used for another request.
@@ -77,7 +87,7 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         case rateLimited = "rate_limited"
         /// The server is overloaded: nothing was done, and a later attempt may succeed.
         case overloaded
-        /// The server, or this device's files, can't be used at the moment.
+        /// The server can't carry it out at the moment, or gave no answer in time: it may or may not have been carried out.
         case unavailable
         /// The server failed, or sent an invalid response.
         case internalError = "internal_error"
@@ -142,7 +152,9 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
     /// Whether the same request may succeed later unchanged.
     public var isRetryable: Bool {
         switch code {
-        case .rateLimited, .overloaded, .unavailable, .internalError, .notConnected: true
+        case .rateLimited, .overloaded, .unavailable, .internalError, .notConnected, .storageInUse, .storageFailed,
+            .storageNotDeleted:
+            true
         default: false
         }
     }
@@ -156,7 +168,9 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
             .channelMuted, .sendNotAllowed, .mentionAllDisabled, .featureDisabled:
             403
         case .notFound, .unknownOperation: 404
-        case .alreadyExists, .memberLimit, .channelLimit, .queryInProgress, .notConnected, .resyncRequired, .immutableField: 409
+        case .alreadyExists, .memberLimit, .channelLimit, .queryInProgress, .storageInUse, .storageFailed, .storageGone,
+            .storageNotDeleted, .notConnected, .resyncRequired, .immutableField:
+            409
         case .conflictVersion: 412
         case .keyReused, .keyExpired: 422
         case .limitExceeded, .mentionLimit: 413

@@ -259,4 +259,14 @@ struct OperationTests {
         let wrong = RoostError.Code.allCases.filter { code in !(400...599).contains(RoostError(code, "").status) }
         #expect(wrong == [])
     }
+
+    @Test("the same request may succeed later after any trouble with this device's files, unless these are gone")
+    func retryable() {
+        let retryable = RoostError.Code.allCases.filter { code in RoostError(code, "").isRetryable }
+        let expected: [RoostError.Code] = [
+            .notConnected, .storageInUse, .storageFailed, .storageNotDeleted, .rateLimited, .overloaded, .unavailable,
+            .internalError,
+        ]
+        #expect(retryable == expected)
+    }
 }
