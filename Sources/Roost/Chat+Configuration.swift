@@ -20,7 +20,7 @@ extension Chat {
         case directory(URL)
         /// Like ``directory(_:)``, for a directory that an app shares with its extensions, such as an App Group's. iOS terminates an app that holds a
         /// lock there in the background (`0xdead10cc`), so the client releases the files when the app goes to the background: until the app is back,
-        /// other processes may open the files, and sending throws `unavailable`. An app that connects in the background opens the files again, and
+        /// other processes may open the files, and sending throws `storage_in_use`. An app that connects in the background opens the files again, and
         /// releases them with ``Chat/disconnect()``.
         ///
         /// A chat created in the background, for instance in an app launched by a push, holds the files only while it is connected or connecting, or

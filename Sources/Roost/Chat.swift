@@ -12,7 +12,7 @@ public import RoostAPI
 ///     try await chat.connect()
 ///     try await chat.channel("general").send("hi")
 ///
-/// Two chats of one user in one process share their files. A second process is refused with `unavailable`.
+/// Two chats of one user in one process share their files. A second process is refused with `storage_in_use`.
 public final class Chat: Sendable {
     /// The user that the chat belongs to.
     public let user: UserID
@@ -89,11 +89,12 @@ public final class Chat: Sendable {
     /// While there is no network, or while the token provider throws, it keeps trying; ``LiveConnection/status`` says why. An app that starts
     /// offline calls ``start()`` instead.
     /// - Parameter timeout: How long to wait; nil to wait indefinitely. The client keeps trying after the timeout.
-    /// - Throws: `RoostError` with `not_connected` after the timeout, with the reason, if ``disconnect()`` is called meanwhile, and if the app goes to
-    ///   the background (the client connects by itself when the app is back, see ``Configuration/followsSystem``); the server's refusal, such as
+    /// - Throws: `RoostError` with `not_connected` after the timeout, with the reason, if ``disconnect()`` is called meanwhile, and if the app goes
+    ///   to the background (the client connects by itself when the app is back, see ``Configuration/followsSystem``); the server's refusal, such as
     ///   `unauthenticated` or `token_expired` (the client keeps trying, see ``ConnectionStatus/refused(_:)``); `invalid_argument`, immediately, if
-    ///   the URL isn't a server address; `unavailable` if this device's files can't be opened; `unauthenticated`, without
-    ///   another attempt, if the token provider throws it, and after ``logOut(discardingUnsent:signingOutDevice:)``; `CancellationError`.
+    ///   the URL isn't a server address; `storage_in_use` if another process has this device's files, `storage_failed` if they can't be opened or
+    ///   read, and `storage_gone` if they were deleted, in which case only a new chat can connect; `unauthenticated`, without another attempt, if the
+    ///   token provider throws it, and after ``logOut(discardingUnsent:signingOutDevice:)``; `CancellationError`.
     public func connect(timeout: Duration? = nil) async throws {
         try await driver.connect(timeout: timeout)
         await liveConnection?.catchUp()
@@ -139,8 +140,8 @@ public final class Chat: Sendable {
     ///
     /// - Throws: `RoostError` with `not_connected` while offline, when nothing is sent, or if the connection is lost before the answer, when the
     ///   operation may or may not have been carried out. The same uncertainty applies to `unavailable`, if no answer arrives in time, and to
-    ///   `CancellationError`, if the task is cancelled. Also the code of a limit, without asking the server, and every code that the operation
-    ///   documents.
+    ///   `CancellationError`, if the task is cancelled. Also, without asking the server, the code of a limit, and `storage_in_use` or `storage_failed` if
+    ///   this device's files can't be opened; and every code that the operation documents.
     public func call<Call: RoostAPI.Operation>(
         _ operation: Call, isolation: isolated (any Actor)? = #isolation
     ) async throws -> Call.Response {

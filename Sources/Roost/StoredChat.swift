@@ -13,7 +13,7 @@ public import RoostAPI
 /// Messages still on their way to the server aren't included.
 ///
 /// It becomes invalid once its file is deleted or replaced, for instance by ``Chat/logOut(discardingUnsent:signingOutDevice:)`` in the app, or because
-/// the file was damaged: each function then throws `unavailable`. Make a new one.
+/// the file was damaged: each function then throws `storage_gone`. Make a new one.
 public struct StoredChat: Sendable {
     /// The user that the chat belongs to.
     public let user: UserID
@@ -30,14 +30,14 @@ public struct StoredChat: Sendable {
     ///   - user: The user whose files they are.
     ///   - url: The server's address, as given to the chat.
     ///   - storage: The storage that the chat was configured with; for an extension, ``Chat/Storage/shared(_:)`` with the directory of an App Group.
-    /// - Throws: `RoostError` with `unavailable` if nothing is stored, it can't be read, or it was stored by another version of this package. The
-    ///   extension then has to do without it.
+    /// - Throws: `RoostError` with `storage_gone` if nothing is stored, or it was stored by another version of this package, until the app has opened
+    ///   its chat; `storage_failed` if it can't be read. The extension then has to do without it.
     public init(user: UserID, at url: URL, in storage: Chat.Storage = .standard) throws {
         self.user = user
         do {
             guard let file = try SyncFiles.cache(of: user, at: url, in: storage), let number = FolderLock.number(at: file.path)
             else {
-                throw RoostError(.unavailable, "No data of \(user) is stored on this device.")
+                throw RoostError(.storageGone, "No data of \(user) is stored on this device.")
             }
             path = file.path
             self.number = number
@@ -45,7 +45,7 @@ public struct StoredChat: Sendable {
         } catch let error as RoostError {
             throw error
         } catch {
-            throw RoostError(.unavailable, "The data stored on this device can't be read: \(error)")
+            throw RoostError(.storageFailed, "The data stored on this device can't be read: \(error)")
         }
     }
 
@@ -55,8 +55,8 @@ public struct StoredChat: Sendable {
     ///   - query: Filters and order; by default the channel with the newest message comes first, and hidden ones are left out. Its `limit` and
     ///     `cursor` are ignored.
     ///   - limit: The maximum number of channels, at least 1.
-    /// - Throws: `RoostError` with `invalid_argument` for a query that only the server can answer, the code of a limit, and `unavailable`
-    ///   if the files can't be read.
+    /// - Throws: `RoostError` with `invalid_argument` for a query that only the server can answer, the code of a limit, `storage_failed`
+    ///   if the files can't be read, and `storage_gone` if they were deleted or replaced.
     public func channels(matching query: ChannelQuery = ChannelQuery(), limit: Int = 50) async throws -> [ChannelItem] {
         let query = query.withoutPage
         try query.validate()
@@ -70,7 +70,7 @@ public struct StoredChat: Sendable {
 
     /// A channel with the user's membership and its newest message; nil if it isn't stored.
     ///
-    /// - Throws: `RoostError` with `unavailable` if the files can't be read.
+    /// - Throws: `RoostError` with `storage_failed` if the files can't be read, and `storage_gone` if they were deleted or replaced.
     public func channel(_ id: ChannelID) async throws -> ChannelItem? {
         try await read { database in try database.channelRow(id, now: Timestamp(Date())).map(ChannelItem.init) }
     }
@@ -80,7 +80,7 @@ public struct StoredChat: Sendable {
     /// - Parameters:
     ///   - channel: The channel's id.
     ///   - limit: The maximum number of messages, 1 to 300.
-    /// - Throws: `RoostError` with `unavailable` if the files can't be read.
+    /// - Throws: `RoostError` with `storage_failed` if the files can't be read, and `storage_gone` if they were deleted or replaced.
     public func messages(in channel: ChannelID, limit: Int = 30) async throws -> [MessageItem] {
         try await read { database in
             var window = MessageWindow(pageSize: min(max(1, limit), MessageList.rowsMax))
@@ -95,14 +95,14 @@ public struct StoredChat: Sendable {
     ///
     /// - Returns: The message as ``messages(in:limit:)`` returns it, without content if it was deleted. Nil if it isn't stored, or if the user may
     ///   not see it.
-    /// - Throws: `RoostError` with `unavailable` if the files can't be read.
+    /// - Throws: `RoostError` with `storage_failed` if the files can't be read, and `storage_gone` if they were deleted or replaced.
     public func message(_ id: MessageID, in channel: ChannelID) async throws -> MessageItem? {
         try await read { database in try database.listedMessage(id, in: channel) }
     }
 
     /// Returns the unread total of all of the user's channels, for a badge.
     ///
-    /// - Throws: `RoostError` with `unavailable` if the files can't be read.
+    /// - Throws: `RoostError` with `storage_failed` if the files can't be read, and `storage_gone` if they were deleted or replaced.
     public func unread() async throws -> TotalUnread {
         try await read { database in
             var totals = UnreadTotals()
@@ -119,18 +119,18 @@ public struct StoredChat: Sendable {
         } catch is CancellationError {
             throw CancellationError()
         } catch {
-            throw RoostError(.unavailable, "The data stored on this device can't be read: \(error)")
+            throw RoostError(.storageFailed, "The data stored on this device can't be read: \(error)")
         }
         // The file may have been deleted meanwhile; a file that is open stays readable.
         try requireSameFile()
         return value
     }
 
-    /// - Throws: `RoostError` with `unavailable` if the open file was deleted or replaced.
+    /// - Throws: `RoostError` with `storage_gone` if the open file was deleted or replaced.
     private func requireSameFile() throws {
         guard FolderLock.number(at: path) == number else {
             throw RoostError(
-                .unavailable, "The stored data of \(user) was deleted or replaced. Make a new StoredChat.")
+                .storageGone, "The stored data of \(user) was deleted or replaced. Make a new StoredChat.")
         }
     }
 }

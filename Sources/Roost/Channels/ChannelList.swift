@@ -97,8 +97,8 @@ public final class ChannelList {
 
     /// Adds a page of rows. Does nothing if there are no more (SB-23).
     ///
-    /// - Throws: The errors of ``Chat/call(_:isolation:)`` if the server is asked; otherwise `RoostError` with `unavailable` if the store can't be
-    ///   read.
+    /// - Throws: The errors of ``Chat/call(_:isolation:)`` if the server is asked; otherwise `RoostError` with `storage_failed` if the store
+    ///   can't be read.
     public func loadMore() async throws {
         guard hasMore, let source else { return }
         do {

@@ -85,9 +85,9 @@ extension LiveChannel {
     ///     message of the user's is queued or being sent in the channel, and doesn't wait for a refusal to end, these are all messages up to the moment
     ///     at which the server handles the request, including those that the user hasn't seen.
     ///   - allowAutoUnhide: Whether the next message brings the channel back. False archives it.
-    /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `unavailable` if this device can't store it. If this device
-    ///   has nothing of the channel yet, hiding its messages so far is a call: it throws `not_connected` while offline or catching up, the server's
-    ///   refusal, and the errors of ``Chat/call(_:isolation:)``.
+    /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `storage_failed`, `storage_in_use` or `storage_gone` if
+    ///   this device can't store it. If this device has nothing of the channel yet, hiding its messages so far is a call: it throws `not_connected`
+    ///   while offline or catching up, the server's refusal, and the errors of ``Chat/call(_:isolation:)``.
     public func hide(hidePreviousMessages: Bool = false, allowAutoUnhide: Bool = true) async throws {
         try await enqueue(
             .hide(HideChannel(channel: id, hidePreviousMessages: hidePreviousMessages, allowAutoUnhide: allowAutoUnhide)))
@@ -104,7 +104,7 @@ extension LiveChannel {
     /// When this returns, the change is stored and shown on this device. It is sent as soon as possible.
     /// - Parameter duration: Rounded up to whole seconds; nil until ``unmuteNotifications()``. It starts when the server receives it.
     /// - Throws: `RoostError` with `invalid_argument` for a duration that isn't more than 0 or an id that no channel can have, `limit_exceeded` for a
-    ///   duration of more than `Limits.durationSeconds`, `unavailable` if this device can't store it.
+    ///   duration of more than `Limits.durationSeconds`, `storage_failed`, `storage_in_use` or `storage_gone` if this device can't store it.
     public func muteNotifications(for duration: Duration? = nil) async throws {
         let operation = MuteNotifications(channel: id, seconds: duration?.wholeSeconds)
         try operation.validate()

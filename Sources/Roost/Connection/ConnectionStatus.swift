@@ -16,8 +16,9 @@ public enum ConnectionStatus: Hashable, Sendable {
     /// client keeps trying, each time with a new token, also after other errors. After `user_deactivated` nothing is tried until the app connects
     /// again. A token that was good until it expired or was revoked is replaced without this status.
     case refused(RoostError)
-    /// The client can't start connecting, and the error says why: with `invalid_argument` the URL isn't a server address, with `unavailable` this
-    /// device's files can't be opened, and with `unauthenticated` the token provider has thrown this very error, or the user has logged out
+    /// The client can't start connecting, and the error says why: with `invalid_argument` the URL isn't a server address, with `storage_in_use`
+    /// another process has this device's files, with `storage_failed` they can't be opened or read, with `storage_gone` they were deleted, so that only
+    /// a new chat can connect, and with `unauthenticated` the token provider has thrown this very error, or the user has logged out
     /// (``Chat/logOut(discardingUnsent:signingOutDevice:)``). Nothing is tried until the app calls ``Chat/connect(timeout:)`` or ``Chat/start()`` again.
     case failed(RoostError)
 

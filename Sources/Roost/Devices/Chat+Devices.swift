@@ -6,7 +6,7 @@ extension Chat {
     ///
     /// It is made once and kept with the user's files, and so needs no connection. Each user has another id on this device, and gets another one after
     /// logging out. With ``Storage/inMemory``, each chat has another.
-    /// - Throws: `RoostError` with `unavailable` if this device's files can't be opened, `unauthenticated` once the user logs out.
+    /// - Throws: `RoostError` with `storage_in_use` or `storage_failed` if this device's files can't be opened, `unauthenticated` once the user logs out.
     public var deviceId: DeviceID {
         get async throws {
             try await driver.requireSession()

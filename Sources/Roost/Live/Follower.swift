@@ -220,7 +220,7 @@ final class Follower {
     /// isn't: it takes only a moment, and its changes have to be complete.
     ///
     /// - Parameter asksServer: As for ``work(isQuery:asksServer:_:)``.
-    /// - Throws: The step's `RoostError`, or one with `unavailable` if the store can't be read; `CancellationError` if it asks the server.
+    /// - Throws: The step's `RoostError`, or one with `storage_failed` if the store can't be read; `CancellationError` if it asks the server.
     func take(asksServer: Bool, _ step: @escaping @MainActor () async throws -> Void) async throws {
         do {
             if asksServer { try await serverTurns.takeUnlessCancelled(step) } else { try await turns.take(step) }

@@ -116,7 +116,7 @@ public final class LiveOutbox {
 
     /// Adds a page of later operations. Does nothing if there are none.
     ///
-    /// - Throws: `RoostError` with `unavailable` if this device can't read them. Nothing was added then.
+    /// - Throws: `RoostError` with `storage_failed` if this device can't read them. Nothing was added then.
     public func loadMore() async throws {
         guard hasMore else { return }
         try await follower.take(asksServer: false) {

@@ -11,7 +11,8 @@ extension LiveChannel {
     ///
     /// When this returns, the change is stored and shown on this device. It is sent as soon as possible. If the server refuses it, as it does for a
     /// conversation (`kind_forbids`, AM-18), the channel reappears, and ``Chat/outbox`` has the error. Joining cancels it if it hasn't been sent.
-    /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `unavailable` if this device can't store it.
+    /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `storage_failed`, `storage_in_use` or `storage_gone` if
+    ///   this device can't store it.
     public func leave() async throws { try await enqueue(.leave(LeaveChannel(channel: id))) }
 
     /// The channel's members as a live collection (AM-39, R15). Each call makes a new one; keep it while it is shown.

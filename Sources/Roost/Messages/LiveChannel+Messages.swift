@@ -37,7 +37,8 @@ extension LiveChannel {
     /// after earlier messages, even after a restart. If its text is that of the channel's draft (``draft()``), the draft is removed.
     ///
     /// - Returns: The client id of the message, by which a list shows its state.
-    /// - Throws: `RoostError` with the code of a limit that the message exceeds, `unavailable` if this device can't store it.
+    /// - Throws: `RoostError` with the code of a limit that the message exceeds, `storage_failed`, `storage_in_use` or `storage_gone` if this device
+    ///   can't store it.
     @discardableResult
     public func send(_ draft: MessageDraft) async throws -> ClientID {
         let operation = try Self.operation(draft, in: id)
@@ -55,7 +56,8 @@ extension LiveChannel {
     /// A temporary refusal, for instance in a channel that is silenced for an hour, isn't thrown: the message is sent again when it ends, and this
     /// keeps waiting, unless ``Chat/Configuration/waitsForEndOfRefusal`` is false.
     /// - Throws: The errors of ``send(_:)-(MessageDraft)``, and the code with which the server refused the message: `not_member`, `not_permitted`,
-    ///   `not_found`. The refused message stays in the list until it is retried or discarded.
+    ///   `not_found`. The refused message stays in the list until it is retried or discarded. Also `unavailable` if another chat of the same files has
+    ///   sent or discarded it, and `unauthenticated` after ``Chat/logOut(discardingUnsent:signingOutDevice:)``.
     @discardableResult
     public func sendConfirmed(_ draft: MessageDraft) async throws -> Message {
         let operation = try Self.operation(draft, in: id)
@@ -74,7 +76,7 @@ extension LiveChannel {
     /// ``MessageItem/change`` has the reason.
     ///
     /// `Chat.call(EditMessage(…))` waits for the server instead.
-    /// - Throws: `RoostError` with the code of a limit, `unavailable` if this device can't store it.
+    /// - Throws: `RoostError` with the code of a limit, `storage_failed`, `storage_in_use` or `storage_gone` if this device can't store it.
     public func edit(
         _ message: MessageID, text: String? = nil, customType: String? = nil, data: String? = nil, metadata: JSONValue? = nil,
         tags: [String]? = nil, mentionees: [Mentionee]? = nil
@@ -104,7 +106,8 @@ extension LiveChannel {
     /// Deletes a message: its place stays, its content is removed (SB-59). Deleting it again changes nothing. As with
     /// ``edit(_:text:customType:data:metadata:tags:mentionees:)-(MessageID,_,_,_,_,_,_)``, the change is shown at once.
     ///
-    /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `unavailable` if this device can't store it.
+    /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `storage_failed`, `storage_in_use` or `storage_gone` if
+    ///   this device can't store it.
     public func delete(_ message: MessageID) async throws {
         try await chat.driver.enqueue(.delete(DeleteMessage(channel: id, message: message)))
     }
@@ -121,8 +124,8 @@ extension LiveChannel {
     /// ``edit(_:text:customType:data:metadata:tags:mentionees:)-(MessageID,_,_,_,_,_,_)``, the change is shown at once, and reverted if the server
     /// refuses one of them: the error's `field` has its index.
     ///
-    /// - Throws: `RoostError` with `limit_exceeded`, `invalid_argument` for an empty list or a duplicate, `unavailable` if this device can't store
-    ///   it.
+    /// - Throws: `RoostError` with `limit_exceeded`, `invalid_argument` for an empty list or a duplicate, `storage_failed`, `storage_in_use` or
+    ///   `storage_gone` if this device can't store it.
     public func delete(_ messages: [MessageID]) async throws {
         let deletion = DeleteMessages(channel: id, messages: messages)
         try deletion.validate()
@@ -142,7 +145,8 @@ extension LiveChannel {
     /// Permanently deletes a message: only its place in the order is left. It is shown as deleted at once, and disappears when the server has deleted
     /// it.
     ///
-    /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `unavailable` if this device can't store it.
+    /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `storage_failed`, `storage_in_use` or `storage_gone` if
+    ///   this device can't store it.
     public func purge(_ message: MessageID) async throws {
         try await chat.driver.enqueue(.purge(PurgeMessage(channel: id, message: message)))
     }
@@ -152,7 +156,8 @@ extension LiveChannel {
     /// permanent one or one of several messages, isn't carried out for this message. A deletion that is still on its way is reverted at once;
     /// otherwise the row changes when the server has answered.
     ///
-    /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `unavailable` if this device can't store it.
+    /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `storage_failed`, `storage_in_use` or `storage_gone` if
+    ///   this device can't store it.
     public func undelete(_ message: MessageID) async throws {
         try await changeStored(.undelete(UndeleteMessage(channel: id, message: message)))
     }
@@ -160,7 +165,7 @@ extension LiveChannel {
     /// Changes the lists of texts that a message carries (SB-37): it removes lists, creates lists, adds values and removes values, in this order. The
     /// change is shown at once.
     ///
-    /// - Throws: `RoostError` with the code of a limit, `unavailable` if this device can't store it.
+    /// - Throws: `RoostError` with the code of a limit, `storage_failed`, `storage_in_use` or `storage_gone` if this device can't store it.
     public func updateMetaArrays(
         of message: MessageID, create: [String]? = nil, add: [String: [String]]? = nil, removeValues: [String: [String]]? = nil,
         remove: [String]? = nil
@@ -178,9 +183,9 @@ extension LiveChannel {
     /// doesn't wait for a refusal to end: the server then conceals everything up to the moment at which it handles the request, including messages
     /// that the user hasn't seen.
     ///
-    /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `unavailable` if this device can't store it. If this device
-    ///   has nothing of the channel yet, it is a call: it throws `not_connected` while offline or catching up, the server's refusal, and the errors
-    ///   of ``Chat/call(_:isolation:)``.
+    /// - Throws: `RoostError` with `invalid_argument` for an id that no channel can have, `storage_failed`, `storage_in_use` or `storage_gone` if
+    ///   this device can't store it. If this device has nothing of the channel yet, it is a call: it throws `not_connected` while offline or catching
+    ///   up, the server's refusal, and the errors of ``Chat/call(_:isolation:)``.
     public func resetHistory() async throws { try await enqueue(.reset(ResetHistory(channel: id))) }
 
     private func change(_ item: MessageItem, _ change: OutboxOperation) async throws {

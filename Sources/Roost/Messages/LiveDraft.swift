@@ -67,7 +67,7 @@ extension LiveChannel {
     /// - Parameters:
     ///   - text: Up to `Limits.messageTextLength` characters.
     ///   - metadata: The app's own data, an object, for instance the draft's mentions or the message it replies to. Ignored if the text is empty.
-    /// - Throws: `RoostError` with the code of a limit, `unavailable` if this device can't store it.
+    /// - Throws: `RoostError` with the code of a limit, `storage_failed`, `storage_in_use` or `storage_gone` if this device can't store it.
     public func setDraft(_ text: String, metadata: JSONValue? = nil) async throws {
         let operation = SetDraft(channel: id, text: text, metadata: text.isEmpty ? nil : metadata)
         try operation.validate()

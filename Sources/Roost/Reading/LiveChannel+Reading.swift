@@ -7,7 +7,8 @@ extension LiveChannel {
     /// - Parameter seq: The seq of the newest message that the user has seen. If nil, everything that this device has of the channel is marked. If
     ///   this device has never followed the channel or has lost its data, as after some updates of the app, nothing is marked until it is online and
     ///   has caught up.
-    /// - Throws: `RoostError` with `invalid_argument` for an invalid seq, `unavailable` if this device can't store it.
+    /// - Throws: `RoostError` with `invalid_argument` for an invalid seq, `storage_failed`, `storage_in_use` or `storage_gone` if this device can't
+    ///   store it.
     public func markRead(upTo seq: Seq? = nil) async throws {
         let operation = MarkRead(channel: id, seq: seq)
         try operation.validate()
@@ -30,7 +31,7 @@ extension LiveChannel {
     /// Stops reading the channel on this device. Everything that has arrived so far is read, even while offline, except what has arrived in the
     /// background. Does nothing if the channel isn't being read.
     ///
-    /// - Throws: `RoostError` with `unavailable` if this device can't store it.
+    /// - Throws: `RoostError` with `storage_failed`, `storage_in_use` or `storage_gone` if this device can't store it.
     public func stopReading() async throws { try await chat.driver.stopReading(id) }
 
     /// Marks the messages from a seq on as unread again, on all of the user's devices, for example to answer them later. Nothing else moves the
@@ -39,7 +40,8 @@ extension LiveChannel {
     /// When this returns, the change is stored and shown on this device. It is sent as soon as possible. It also ends reading the channel, and a
     /// token from ``markReadWhileVisible(_:every:)``: later messages stay unread too, until the app starts reading again.
     /// - Parameter seq: The seq of the first message to mark as unread.
-    /// - Throws: `RoostError` with `invalid_argument` for an invalid seq, `unavailable` if this device can't store it.
+    /// - Throws: `RoostError` with `invalid_argument` for an invalid seq, `storage_failed`, `storage_in_use` or `storage_gone` if this device can't
+    ///   store it.
     public func markUnread(from seq: Seq) async throws {
         let operation = MarkUnread(channel: id, seq: seq)
         try operation.validate()
@@ -54,7 +56,7 @@ extension Chat {
     /// Later calls wait until all marks are stored, so a channel that is marked as unread next stays unread. Leave `isolation` out, as for
     /// ``call(_:isolation:)``.
     ///
-    /// - Throws: `RoostError` with `unavailable` if this device can't read or store it, `unauthenticated` after
-    ///   ``Chat/logOut(discardingUnsent:signingOutDevice:)``; `CancellationError`.
+    /// - Throws: `RoostError` with `storage_failed`, `storage_in_use` or `storage_gone` if this device can't read or store it, `unauthenticated`
+    ///   after ``Chat/logOut(discardingUnsent:signingOutDevice:)``; `CancellationError`.
     public func markAllRead(isolation: isolated (any Actor)? = #isolation) async throws { try await driver.markAllRead() }
 }

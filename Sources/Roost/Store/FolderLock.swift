@@ -38,7 +38,7 @@ final class FolderLock: Sendable {
     private let isAway = NIOLockedValueBox(false)
 
     /// - Parameter folder: Must exist.
-    /// - Throws: `RoostError` with `unavailable` if another process holds it, or this one is deleting it; `POSIXError` if it can't be locked at all.
+    /// - Throws: `RoostError` with `storage_in_use` if another process holds it, or this one is deleting it; `POSIXError` if it can't be locked at all.
     init(_ folder: URL) throws {
         let path = folder.resolvingSymlinksInPath().appending(component: "lock").path
         let own = try FolderLock.held.withLockedValue { held -> (file: LockFile, begun: BegunMessages) in
@@ -71,7 +71,7 @@ final class FolderLock: Sendable {
                 close(descriptor)
                 // Other errors, such as of a file system without locks, don't mean another process.
                 guard code == EWOULDBLOCK else { throw POSIXError(POSIXErrorCode(rawValue: code) ?? .EIO) }
-                throw RoostError(.unavailable, "Another process has this user's files open: \(folder.path).")
+                throw RoostError(.storageInUse, "Another process has this user's files open: \(folder.path).")
             }
             // The previous holder may have deleted the folder between our opening and locking: the next process would lock another file.
             var own = stat()
@@ -83,7 +83,7 @@ final class FolderLock: Sendable {
     /// Locks an open file, which may be locked already.
     private static func lock(_ descriptor: Int32, of path: String) throws {
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
-            throw RoostError(.unavailable, "Another process has this user's files open: \(path).")
+            throw RoostError(.storageInUse, "Another process has this user's files open: \(path).")
         }
     }
 
@@ -106,7 +106,8 @@ final class FolderLock: Sendable {
 
     /// Keeps other processes out again.
     ///
-    /// - Throws: `RoostError` with `unavailable` if one of them holds the folder, or has deleted it: the files open here are then orphaned.
+    /// - Throws: `RoostError` with `storage_in_use` if one of them holds the folder, and with `storage_gone` if one has deleted it: the files open here
+    ///   are then orphaned.
     func takeBack() throws {
         try Self.held.withLockedValue { held in
             guard let own = held[file] else { return }
@@ -114,7 +115,7 @@ final class FolderLock: Sendable {
             // The folder and the files that exist now have another lock.
             guard Self.number(at: file.path) == file.number else {
                 throw RoostError(
-                    .unavailable, "Another process has deleted this user's files: \(file.path). A new chat begins with new ones.")
+                    .storageGone, "Another process has deleted this user's files: \(file.path). A new chat begins with new ones.")
             }
             if isAway.withLockedValue({ $0 }) { held[file]?.away -= 1 }
             isAway.withLockedValue { $0 = false }
@@ -123,7 +124,7 @@ final class FolderLock: Sendable {
 
     /// Makes sure that no other process holds the folder, although this one had given way.
     ///
-    /// - Throws: `RoostError` with `unavailable` if one holds it.
+    /// - Throws: `RoostError` with `storage_in_use` if one holds it.
     func requireFree() throws {
         try Self.held.withLockedValue { held in if let own = held[file] { try Self.lock(own.descriptor, of: file.path) } }
     }
@@ -139,12 +140,12 @@ final class FolderLock: Sendable {
     /// Deletes the folder while nothing else can start to use it, and releases the lock. Calling it again does nothing.
     ///
     /// - Parameter prepare: Runs first, to release the files.
-    /// - Throws: `RoostError` with `unavailable` if the folder has another holder in this process; the errors of `prepare` and of the file system.
+    /// - Throws: `RoostError` with `storage_in_use` if the folder has another holder; the errors of `prepare` and of the file system.
     func deleteFolder(after prepare: @Sendable () async throws -> Void = {}) async throws {
         guard !isGivenBack.withLockedValue({ $0 }) else { return }
         try Self.held.withLockedValue { held in
             guard let own = held[file], own.count == 1 else {
-                throw RoostError(.unavailable, "Another chat of this process has this user's files open: \(file.path).")
+                throw RoostError(.storageInUse, "Another chat of this process has this user's files open: \(file.path).")
             }
             guard !own.isGoing else { throw Self.isGoing(file.path) }
             try Self.lock(own.descriptor, of: file.path)
@@ -176,7 +177,7 @@ final class FolderLock: Sendable {
     }
 
     private static func isGoing(_ path: String) -> RoostError {
-        RoostError(.unavailable, "This process is deleting this user's files: \(path).")
+        RoostError(.storageInUse, "This process is deleting this user's files: \(path).")
     }
 
     deinit {

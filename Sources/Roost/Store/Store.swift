@@ -69,14 +69,14 @@ final class Store: Sendable {
 
     /// Opens a cache for reading while another process may write it.
     ///
-    /// - Throws: `RoostError` with `unavailable` if another version has created it; `DatabaseError`.
+    /// - Throws: `RoostError` with `storage_gone` if another version has created it; `DatabaseError`.
     static func openForReading(_ url: URL) throws -> DatabaseQueue {
         var configuration = Configuration()
         configuration.readonly = true
         configuration.busyMode = .timeout(5)
         let queue = try DatabaseQueue(path: url.path, configuration: configuration)
         let isOwn = try queue.read { try isPrepared($0, .standard) }
-        guard isOwn else { throw RoostError(.unavailable, "The data on this device was stored by another version.") }
+        guard isOwn else { throw RoostError(.storageGone, "The data on this device was stored by another version.") }
         return queue
     }
 
@@ -181,8 +181,8 @@ final class Store: Sendable {
     /// since the failed read began.
     ///
     /// - Returns: Whether it was replaced.
-    /// - Throws: `RoostError` with `unavailable` while the files are released, because another process may have them; `DatabaseError` or `CocoaError`
-    ///   if neither the file nor a new one in its place can be used.
+    /// - Throws: `RoostError` with `storage_in_use` while the files are released, because another process may have them; `DatabaseError` or
+    ///   `CocoaError` if neither the file nor a new one in its place can be used.
     @discardableResult
     func recover(from failure: any Error) async throws -> Bool {
         let damage = failure as? DamagedCache

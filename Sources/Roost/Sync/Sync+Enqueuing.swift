@@ -435,18 +435,20 @@ extension Sync {
     }
 
     /// The file's content applies if a caller waits for something to be kept. Operations that couldn't be removed from it are sent again after a restart.
-    mutating func outboxFailed(_ outbox: SavedOutbox?, _ reason: String, isAwaited: Bool) {
+    mutating func outboxFailed(_ outbox: SavedOutbox?, _ reason: String, _ code: RoostError.Code, isAwaited: Bool) {
         log(.error, "The outbox couldn't be written: \(reason)")
         let unsent = queuedChannels.filter { queues[$0]?.noting != nil }
         for channel in unsent { queues[channel]?.cancelNoting() }
         // What has been awaited since isn't part of the failure.
-        if isAwaited, !keeping.isEmpty { continueSending(from: outbox, reason) }
+        if isAwaited, !keeping.isEmpty {
+            continueSending(from: outbox, RoostError(code, "This device's outbox couldn't be written: \(reason)"))
+        }
         for channel in unsent where queues[channel] != nil { waitToRetry(in: channel) }
         // An operation may have been blocked by a write that is no longer awaited.
         sendAll()
     }
 
-    private mutating func continueSending(from outbox: SavedOutbox?, _ reason: String) {
+    private mutating func continueSending(from outbox: SavedOutbox?, _ error: RoostError) {
         if var outbox {
             // Operations that were to be discarded are still in the file, and continue.
             givenUp = [:]
@@ -477,7 +479,6 @@ extension Sync {
             }
         }
         if outbox == nil { dropUnwritten() }
-        let error = RoostError(.unavailable, "This device's outbox couldn't be written: \(reason)")
         for token in keeping.keys.sorted() {
             settleGivenUp(token)
             if token > Self.nobody { emit(.reply(token, .failure(error))) }

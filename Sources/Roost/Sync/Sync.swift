@@ -226,7 +226,8 @@ struct Sync: Sendable {
         case .kept(let token, let id, let channel, let isGone, let inFlight):
             kept(id, of: channel, isGone: isGone, inFlight, for: token)
         case .noted(let id, let channel, let row, let isTaken): noted(id, of: channel, as: row, isTaken: isTaken)
-        case .outboxFailed(let outbox, let reason, let isAwaited): outboxFailed(outbox, reason, isAwaited: isAwaited)
+        case .outboxFailed(let outbox, let reason, let code, let isAwaited):
+            outboxFailed(outbox, reason, code, isAwaited: isAwaited)
         case .retry(let row): retry(row)
         case .discard(let row): discard(row)
         case .resolveOthers(let discards): resolveOthers(discard: discards)

@@ -51,7 +51,8 @@ extension SyncDriver {
             let isAwaited = machine?.keeping.isEmpty == false
             var saved: SavedOutbox?
             if isAwaited { saved = try? await savedOutbox() }
-            kept.append(.outboxFailed(saved, "\(failure)", isAwaited: isAwaited))
+            let reason = (failure as? RoostError)?.message ?? "\(failure)"
+            kept.append(.outboxFailed(saved, reason, code: .init(ofFailedWrite: failure), isAwaited: isAwaited))
         }
         // Before inputs that arrived meanwhile: those aren't in the file yet, and an earlier state of the file would undo them.
         inputs.insert(contentsOf: kept, at: 0)
@@ -314,5 +315,16 @@ extension SyncDriver {
             guard message.sender == environment.user else { return }
         }
         for waiting in (confirmations.removeValue(forKey: key) ?? [:]).values { waiting.resume(with: result.mapError { $0 }) }
+    }
+}
+
+extension RoostError.Code {
+    /// What the callers get whose operations couldn't be written to the outbox.
+    fileprivate init(ofFailedWrite failure: any Error) {
+        switch failure {
+        case let refusal as RoostError: self = refusal.code
+        case is Outbox.Deleted: self = .storageGone
+        default: self = .storageFailed
+        }
     }
 }

@@ -251,10 +251,11 @@ extension SyncDriver {
 
     /// Adds an operation to the outbox, and returns when it is on disk and shown. Operations are sent in the order of these calls.
     ///
-    /// - Throws: `RoostError` with the code of a limit, which no server would accept: the operation would stay in the outbox as refused; `unavailable` if it
-    ///   can't be written; `not_found` for a change of a pending message that doesn't exist, and for one of an operation that another chat of the same files
-    ///   has meanwhile sent or discarded. To conceal a channel that isn't followed, the server is asked at once, and nothing is kept: `not_connected` without a
-    ///   connection, and if it is lost before the answer; `unavailable` if there is no answer in time; the server's refusal; and `CancellationError`.
+    /// - Throws: `RoostError` with the code of a limit, which no server would accept: the operation would stay in the outbox as refused;
+    ///   `storage_failed`, `storage_in_use` or `storage_gone` if it can't be written; `not_found` for a change of a pending message that doesn't
+    ///   exist, and for one of an operation that another chat of the same files has meanwhile sent or discarded. To conceal a channel that isn't
+    ///   followed, the server is asked at once, and nothing is kept: `not_connected` without a connection, and if it is lost before the answer;
+    ///   `unavailable` if there is no answer in time; the server's refusal; and `CancellationError`.
     func enqueue(_ operation: OutboxOperation, isolation: isolated (any Actor)? = #isolation) async throws {
         try operation.operation.validate()
         try await enqueue(operation, order.take())
@@ -363,7 +364,7 @@ extension SyncDriver {
 
     /// Returns the changes for a live object: everything at once, then each change.
     ///
-    /// - Throws: `RoostError` with `unavailable` if this device's files can't be opened.
+    /// - Throws: `RoostError` with `storage_in_use` or `storage_failed` if this device's files can't be opened.
     func changes(of topic: ChangeSignals.Topic) async throws -> StoreChanges {
         try await files().store.signals.changes(of: topic)
     }
@@ -381,7 +382,7 @@ extension SyncDriver {
     nonisolated func thrown(_ error: any Error) -> any Error {
         if error is RoostError || error is CancellationError { return error }
         readFailed(error)
-        return RoostError(.unavailable, "The store of this device can't be read: \(error)")
+        return RoostError(.storageFailed, "The store of this device can't be read: \(error)")
     }
 }
 

@@ -153,14 +153,14 @@ extension SyncDriver {
                 await drain()
             }
         } catch {
-            let error = error as? RoostError ?? RoostError(.unavailable, "The files of this device can't be opened: \(error)")
+            let error = error as? RoostError ?? RoostError(.storageFailed, "The files of this device can't be opened: \(error)")
             statuses.send(.failed(error))
         }
     }
 
     /// Takes the files back if they were released, and makes the machine read them again.
     ///
-    /// - Throws: `RoostError` with `unavailable` if another process has them, or has deleted them.
+    /// - Throws: `RoostError` with `storage_in_use` if another process has them, and with `storage_gone` if one has deleted them.
     func takeFilesBack() throws {
         guard let suspended else { return }
         try suspended.files?.resume()

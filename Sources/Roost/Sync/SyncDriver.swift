@@ -141,7 +141,7 @@ actor SyncDriver {
             // A caller that waited longer may have begun another one.
             if opening == task { opening = nil }
             if let error = error as? RoostError { throw error }
-            throw RoostError(.unavailable, "The files of this device can't be opened: \(error)")
+            throw RoostError(.storageFailed, "The files of this device can't be opened: \(error)")
         }
     }
 
@@ -191,7 +191,7 @@ actor SyncDriver {
         } catch {
             if preparation == task { preparation = nil }
             if let error = error as? RoostError { throw error }
-            throw RoostError(.unavailable, "The files of this device can't be opened: \(error)")
+            throw RoostError(.storageFailed, "The files of this device can't be opened: \(error)")
         }
     }
 
@@ -237,7 +237,7 @@ actor SyncDriver {
         } catch {
             isReopened = true
             environment.logger.error("The files couldn't be read again.", metadata: ["error": "\(error)"])
-            refuseStarts(RoostError(.unavailable, "The files of this device can't be read: \(error)"))
+            refuseStarts(RoostError(.storageFailed, "The files of this device can't be read: \(error)"))
             throw error
         }
     }
@@ -408,7 +408,7 @@ actor SyncDriver {
                 await drain()
                 await rest()
                 guard !files.isShared else {
-                    throw RoostError(.unavailable, "Another chat of this process has this user's files open.")
+                    throw RoostError(.storageInUse, "Another chat of this process has this user's files open.")
                 }
                 // Nothing else may add to what is counted, such as an extension while the files are released.
                 try files.requireFree()
@@ -431,7 +431,7 @@ actor SyncDriver {
         do {
             return try await outbox.unsentCount(except: pendingWrites.removed)
         } catch {
-            throw RoostError(.unavailable, "The outbox of this device can't be read: \(error)")
+            throw RoostError(.storageFailed, "The outbox of this device can't be read: \(error)")
         }
     }
 

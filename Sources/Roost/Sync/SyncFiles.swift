@@ -48,7 +48,7 @@ package struct SyncFiles: Sendable {
 
     /// Takes the lock back, and allows writes to the files again.
     ///
-    /// - Throws: `RoostError` with `unavailable` if another process has them, or has deleted them.
+    /// - Throws: `RoostError` with `storage_in_use` if another process has them, and with `storage_gone` if one has deleted them.
     func resume() throws { try gate.open { try lock?.takeBack() } }
 
     /// Whether another chat of this process has the files too.
@@ -57,7 +57,7 @@ package struct SyncFiles: Sendable {
     /// Calls back each time another chat of this process has released the files.
     func whenReleased(_ action: @escaping @Sendable () -> Void) { lock?.whenReleased(action) }
 
-    /// - Throws: `RoostError` with `unavailable` if another process has the files after they were released to others.
+    /// - Throws: `RoostError` with `storage_in_use` if another process has the files after they were released to others.
     func requireFree() throws { try lock?.requireFree() }
 
     /// Deletes the files, off any actor. Later reads find nothing.

@@ -212,8 +212,9 @@ extension Sync {
         /// The note requested by ``Output/awaitNoted(_:of:)`` is in the file. Carries the operation as it is there, which another chat of the same files
         /// may have changed; nil if it no longer exists. Also carries whether that chat has begun to send it before.
         case noted(Int64, of: ChannelID?, as: OutboxItem?, isTaken: Bool = false)
-        /// The outbox couldn't be written. Carries the file's content if a caller waited for something to be kept; nil if that can't be read either.
-        case outboxFailed(SavedOutbox?, String, isAwaited: Bool = true)
+        /// The outbox couldn't be written. Carries the file's content if a caller waited for something to be kept; nil if that can't be read either. Also
+        /// carries the reason, and the code that callers get.
+        case outboxFailed(SavedOutbox?, String, code: RoostError.Code = .storageFailed, isAwaited: Bool = true)
         case retry(OutboxRow)
         case discard(OutboxRow)
         /// Operations meant for another server are sent to this one, or discarded.

@@ -21,12 +21,12 @@ final class WriteGate: Sendable {
 
     /// Runs a write if the gate is open. Closing the gate meanwhile doesn't stop it: ``close(_:)`` waits for its end.
     ///
-    /// - Throws: `RoostError` with `unavailable` if the gate is closed; the errors of `write`.
+    /// - Throws: `RoostError` with `storage_in_use` if the gate is closed; the errors of `write`.
     func pass<Value: Sendable>(_ write: () async throws -> Value) async throws -> Value {
         try state.withLockedValue { state in
             guard !state.isClosed else {
                 throw RoostError(
-                    .unavailable, "The app is in the background and has released its shared files. They can't be written.")
+                    .storageInUse, "The app is in the background and has released its shared files. They can't be written.")
             }
             state.inFlightCount += 1
         }

@@ -36,7 +36,7 @@ extension Chat {
     /// When this returns, the change is stored and shown on this device. It is sent as soon as possible. Leave `isolation` out, as for
     /// ``call(_:isolation:)``.
     ///
-    /// - Throws: `RoostError` with `unavailable` if this device can't store it.
+    /// - Throws: `RoostError` with `storage_failed`, `storage_in_use` or `storage_gone` if this device can't store it.
     public func setAutoAcceptInvitations(_ accepts: Bool, isolation: isolated (any Actor)? = #isolation) async throws {
         try await driver.enqueue(.preferences(UpdatePreferences(autoAcceptInvitations: accepts)))
         await showPreferences()
@@ -49,7 +49,7 @@ extension Chat {
     /// When this returns, the change is stored and shown on this device. It is sent as soon as possible. Leave `isolation` out, as for
     /// ``call(_:isolation:)``.
     ///
-    /// - Throws: `RoostError` with `unavailable` if this device can't store it.
+    /// - Throws: `RoostError` with `storage_failed`, `storage_in_use` or `storage_gone` if this device can't store it.
     public func setSharing(
         typing: Bool? = nil, reading: Bool? = nil, delivery: Bool? = nil, presence: Bool? = nil,
         isolation: isolated (any Actor)? = #isolation

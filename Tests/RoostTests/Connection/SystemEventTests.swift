@@ -140,7 +140,7 @@ struct SystemEventTests {
         #expect(
             try await StoredChat(user: "ann", at: url, in: .shared(directory)).messages(in: "general").map(\.text) == ["welcome"])
         let refusal = await #expect(throws: RoostError.self) { try await chat.channel("general").send("lost?") }
-        #expect(refusal?.code == .unavailable)
+        #expect(refusal?.code == .storageInUse)
 
         await chat.driver.take(.foreground)
         for await status in chat.connection.updates where status == .online { break }
@@ -261,9 +261,9 @@ struct SystemEventTests {
         try await outbox.write { try $0.execute(sql: "ALTER TABLE operations RENAME TO hidden") }
         await chat.driver.take(.foreground)
         guard case .failed(let error) = chat.driver.statuses.current else { throw RoostError(.internalError, "It isn't told.") }
-        #expect(error.code == .unavailable)
+        #expect(error.code == .storageFailed)
         let refusal = await #expect(throws: RoostError.self) { try await chat.connect() }
-        #expect(refusal?.code == .unavailable)
+        #expect(refusal?.code == .storageFailed)
         try await until { await chat.driver.pendingStarts == 0 }
         try await outbox.write { try $0.execute(sql: "ALTER TABLE hidden RENAME TO operations") }
         try await chat.connect()
@@ -298,9 +298,9 @@ struct SystemEventTests {
         let lock = try #require(try takeLock(of: folder))
         await chat.driver.take(.foreground)
         guard case .failed(let error) = chat.driver.statuses.current else { throw RoostError(.internalError, "It isn't told.") }
-        #expect(error.code == .unavailable)
+        #expect(error.code == .storageInUse)
         let refusal = await #expect(throws: RoostError.self) { try await chat.connect() }
-        #expect(refusal?.code == .unavailable)
+        #expect(refusal?.code == .storageInUse)
         // A chat that is disconnected then is offline, without a failure.
         await chat.disconnect()
         #expect(chat.driver.statuses.current == .offline)
@@ -319,7 +319,7 @@ struct SystemEventTests {
         let process = try #require(try takeLock(of: folder))
         var other: Chat? = self.chat(.shared(directory))
         let error = await #expect(throws: RoostError.self) { try await other?.connect() }
-        #expect(error?.code == .unavailable && error?.message.contains("Another process") == true)
+        #expect(error?.code == .storageInUse && error?.message.contains("Another process") == true)
         close(process)
         try await other?.connect()
         #expect(try takeLock(of: folder) == nil)
@@ -345,7 +345,7 @@ struct SystemEventTests {
         await chat.driver.take(.background)
         let process = try #require(try takeLock(of: folder))
         let error = await #expect(throws: RoostError.self) { try await chat.logOut() }
-        #expect(error?.code == .unavailable && error?.message.contains("Another process") == true)
+        #expect(error?.code == .storageInUse && error?.message.contains("Another process") == true)
         #expect(FileManager.default.fileExists(atPath: folder.appending(component: "outbox.sqlite").path))
         close(process)
         try await chat.logOut()
@@ -363,10 +363,10 @@ struct SystemEventTests {
         close(try #require(try takeLock(of: folder)))
         await chat.driver.take(.foreground)
         guard case .failed(let error) = chat.driver.statuses.current else { throw RoostError(.internalError, "It isn't told.") }
-        #expect(error.code == .unavailable && error.message.contains("has deleted"))
+        #expect(error.code == .storageGone && error.message.contains("has deleted"))
         await #expect(throws: error) { try await chat.connect() }
         let refusal = await #expect(throws: RoostError.self) { try await chat.channel("general").send("lost?") }
-        #expect(refusal?.code == .unavailable)
+        #expect(refusal?.code == .storageInUse)
 
         let next = self.chat(.shared(directory))
         try await next.connect()
@@ -401,7 +401,7 @@ struct SystemEventTests {
         let damage = DatabaseError(resultCode: .SQLITE_CORRUPT)
         await chat.driver.take(.background)
         let refusal = await #expect(throws: RoostError.self) { try await store.recover(from: damage) }
-        #expect(refusal?.code == .unavailable)
+        #expect(refusal?.code == .storageInUse)
         #expect(!FileManager.default.fileExists(atPath: setAside))
         await chat.driver.take(.foreground)
         try await until { chat.driver.statuses.current == .online }

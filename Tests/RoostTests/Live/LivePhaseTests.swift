@@ -205,7 +205,7 @@ struct LivePhaseTests {
         #expect(follower.phase == .loaded)
         await follower.work { throw Unreadable() }
         guard case .unavailable(let error) = follower.phase else { throw Missing() }
-        #expect(error.code == .unavailable)
+        #expect(error.code == .storageFailed)
         follower.answered()
         #expect(follower.phase == .unavailable(error))
         await follower.work(isQuery: false) {}
@@ -237,14 +237,14 @@ struct LivePhaseTests {
         let chat = chat(directory: directory)
         let list = chat.channels()
         let error = await #expect(throws: RoostError.self) { try await list.loaded() }
-        #expect(error?.code == .unavailable && list.phase.error == error)
+        #expect(error?.code == .storageFailed && list.phase.error == error)
         let typing = chat.channel("general").typing()
         let unopened = await #expect(throws: RoostError.self) { try await typing.loaded() }
-        #expect(unopened?.code == .unavailable && typing.phase.error == unopened)
+        #expect(unopened?.code == .storageFailed && typing.phase.error == unopened)
         chat.start()
         for await status in chat.connection.updates { if case .failed = status { break } }
         let refused = await #expect(throws: RoostError.self) { try await chat.connect() }
-        #expect(refused?.code == .unavailable)
+        #expect(refused?.code == .storageFailed)
         await chat.disconnect()
         for await status in chat.connection.updates where status == .offline { break }
 

@@ -129,7 +129,7 @@ struct BadFileTests {
         let store = try await chat.driver.files().store
         try await store.change { try $0.execute(sql: "UPDATE messages SET text = 7") }
         let error = await #expect(throws: RoostError.self) { try await chat.channel("general").messages().loaded() }
-        #expect(error?.code == .unavailable)
+        #expect(error?.code == .storageFailed)
         await letOthersRun()
         problems.continuation.finish()
         for await problem in problems.stream { Issue.record("\(problem)") }
@@ -151,7 +151,7 @@ struct BadFileTests {
             as [@MainActor () async throws -> Void]
         {
             let error = await #expect(throws: RoostError.self) { try await call() }
-            #expect(error?.code == .unavailable && error?.message.contains(fault.words) == true)
+            #expect(error?.code == .storageFailed && error?.message.contains(fault.words) == true)
         }
         for await problem in problems.stream {
             #expect(problem.kind == .outboxNotWritten && problem.message.contains(fault.words))
@@ -185,7 +185,7 @@ struct BadFileTests {
                 as [@MainActor () async throws -> Void]
             {
                 let error = await #expect(throws: RoostError.self) { try await call() }
-                #expect(error?.code == .unavailable && error?.message.contains("deleted while it was open") == true)
+                #expect(error?.code == .storageGone && error?.message.contains("deleted while it was open") == true)
             }
             for await problem in problems.stream {
                 #expect(problem.kind == .outboxNotWritten && problem.file == outbox)

@@ -82,7 +82,7 @@ struct FailedWriteTests {
         try await first.value
         for other in others {
             let error = await #expect(throws: RoostError.self) { try await other.value }
-            #expect(error?.code == .unavailable && error?.message.contains("it is full") == true)
+            #expect(error?.code == .storageFailed && error?.message.contains("it is full") == true)
         }
         #expect(try await driver.files().outbox.items().compactMap { $0.operation.sent?.content.text } == ["first"])
     }
@@ -165,7 +165,7 @@ struct FailedWriteTests {
         #expect(!FileManager.default.fileExists(atPath: folder.path))
     }
 
-    @Test("A log-out while the outbox can't be read fails as unavailable, and works with the discarding option")
+    @Test("A log-out while the outbox can't be read fails with storage_failed, and works with the discarding option")
     func unreadableByLogOut() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -173,7 +173,7 @@ struct FailedWriteTests {
         let queue = try DatabaseQueue(path: folder.appending(component: "outbox.sqlite").path)
         try await queue.write { try $0.execute(sql: "ALTER TABLE operations RENAME TO others") }
         let error = await #expect(throws: RoostError.self) { try await chat.logOut() }
-        #expect(error?.code == .unavailable && error?.message.contains("can't be read") == true)
+        #expect(error?.code == .storageFailed && error?.message.contains("can't be read") == true)
         try await chat.logOut(discardingUnsent: true)
         #expect(!FileManager.default.fileExists(atPath: folder.path))
     }

@@ -69,7 +69,7 @@ struct FullDiskTests {
             as [@MainActor () async throws -> Void]
         {
             let error = await #expect(throws: RoostError.self) { try await call() }
-            #expect(error?.code == .unavailable && error?.message.contains(fault.words) == true)
+            #expect(error?.code == .storageFailed && error?.message.contains(fault.words) == true)
         }
         #expect(list.phase.error?.message.contains(fault.words) == true)
         for await status in chat.connection.updates {
@@ -211,7 +211,7 @@ struct FullDiskTests {
         let failing = [try fault.begin(outbox), try fault.begin(cache)]
         defer { for fault in failing { fault.end() } }
         let error = await #expect(throws: RoostError.self) { try await general.send("no") }
-        #expect(error?.code == .unavailable && error?.message.contains(fault.words) == true)
+        #expect(error?.code == .storageFailed && error?.message.contains(fault.words) == true)
         await expectProblem(.outboxNotWritten, fault)
         #expect(failing.map { $0.end() }.reduce(0, +) > 0)
         try await general.sendConfirmed("after")

@@ -93,7 +93,7 @@ struct LogOutCheckTests {
         let chat = Chat(url: url, user: "ann", configuration: configuration(.inMemory)) { "token" }
         try await chat.driver.prepare().store.change { try $0.execute(sql: "DROP TABLE memberships") }
         let refusal = await #expect(throws: RoostError.self) { try await chat.markAllRead() }
-        #expect(refusal?.code == .unavailable && refusal?.message.contains("can't be read") == true)
+        #expect(refusal?.code == .storageFailed && refusal?.message.contains("can't be read") == true)
     }
 
     @Test("A log-out that signs out the device asks the server if there is a connection, and waits for its answer for some seconds")

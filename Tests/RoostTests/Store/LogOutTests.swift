@@ -103,7 +103,7 @@ struct LogOutTests {
         var other: Chat? = self.chat()
         try await other?.connect()
         let error = await #expect(throws: RoostError.self) { try await chat.logOut() }
-        #expect(error?.code == .unavailable && error?.message.contains("Another chat of this process") == true)
+        #expect(error?.code == .storageInUse && error?.message.contains("Another chat of this process") == true)
         try await chat.channel("general").sendConfirmed("still here")
         await other?.disconnect()
         other = nil
@@ -118,7 +118,7 @@ struct LogOutTests {
         let process = try #require(try takeLock(of: folder))
         for erase in [{ try await Chat.erase("ann", at: url, in: .directory(directory)) }, { try await self.chat().logOut() }] {
             let error = await #expect(throws: RoostError.self) { try await erase() }
-            #expect(error?.code == .unavailable && error?.message.contains("Another process") == true)
+            #expect(error?.code == .storageInUse && error?.message.contains("Another process") == true)
         }
         #expect(isThere)
         close(process)
@@ -134,7 +134,7 @@ struct LogOutTests {
         await chat.driver.take(.background)
         let process = try #require(try takeLock(of: folder))
         let error = await #expect(throws: RoostError.self) { try await chat.logOut() }
-        #expect(error?.code == .unavailable && error?.message.contains("Another process") == true)
+        #expect(error?.code == .storageInUse && error?.message.contains("Another process") == true)
         close(process)
         await #expect(throws: UnsentOperations(count: 1)) { try await chat.logOut() }
         close(try #require(try takeLock(of: folder)))
@@ -156,7 +156,7 @@ struct LogOutTests {
         try await chat?.channel("general").send("unsent")
         let storage = Chat.Storage.directory(directory)
         let error = await #expect(throws: RoostError.self) { try await Chat.erase("ann", at: url, in: storage) }
-        #expect(error?.code == .unavailable && isThere)
+        #expect(error?.code == .storageInUse && isThere)
         chat = nil
         try await Chat.erase("bob", at: url, in: storage)
         try await Chat.erase("ann", at: URL(filePath: "/other"), in: .inMemory)
@@ -238,7 +238,7 @@ struct LogOutTests {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         close(try #require(try takeLock(of: folder)))
         let error = #expect(throws: RoostError.self) { try first.takeBack() }
-        #expect(error?.code == .unavailable && error?.message.contains("has deleted") == true)
+        #expect(error?.code == .storageGone && error?.message.contains("has deleted") == true)
 
         let second = try FolderLock(folder)
         #expect(try takeLock(of: folder) == nil)

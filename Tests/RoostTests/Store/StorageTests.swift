@@ -35,7 +35,7 @@ struct StorageTests {
         let other = try #require(try takeLock(of: folder))
         let chat = chat()
         let error = await #expect(throws: RoostError.self) { try await chat.connect() }
-        #expect(error?.code == .unavailable && error?.message.contains("Another process") == true)
+        #expect(error?.code == .storageInUse && error?.message.contains("Another process") == true)
         close(other)
         try await chat.connect()
         #expect(try takeLock(of: folder) == nil)

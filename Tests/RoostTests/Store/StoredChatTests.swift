@@ -115,7 +115,7 @@ struct StoredChatTests {
         #expect(try await stored.messages(in: "general").map(\.text) == ["welcome"])
         try await first.logOut()
         let gone = await #expect(throws: RoostError.self) { try await stored.messages(in: "general") }
-        #expect(gone?.code == .unavailable && gone?.message.contains("was deleted or replaced") == true)
+        #expect(gone?.code == .storageGone && gone?.message.contains("was deleted or replaced") == true)
 
         let second = chat()
         try await second.connect()
@@ -130,15 +130,19 @@ struct StoredChatTests {
         await second.disconnect()
     }
 
-    @Test("Nothing stored, nothing on disk, another version's cache: each is reported, and everything stays as it is")
-    func unavailable() async throws {
+    @Test("Nothing stored, nothing on disk, a damaged cache, another version's: each is reported, and nothing is changed")
+    func unusable() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         func refusal(_ storage: Chat.Storage) -> RoostError? {
             #expect(throws: RoostError.self) { try StoredChat(user: "ann", at: url, in: storage) }
         }
         #expect(refusal(.directory(directory))?.message == "No data of ann is stored on this device.")
-        #expect(refusal(.inMemory)?.code == .unavailable)
+        #expect(refusal(.inMemory)?.code == .storageGone)
         #expect(!FileManager.default.fileExists(atPath: directory.path))
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        try Data(repeating: 7, count: 10_000).write(to: cache)
+        #expect(refusal(.directory(directory))?.code == .storageFailed)
+        try FileManager.default.removeItem(at: directory)
         do {
             let chat = chat()
             try await chat.connect()
@@ -151,7 +155,8 @@ struct StoredChatTests {
             let queue = try DatabaseQueue(path: cache.path, configuration: configuration)
             try await queue.write { try $0.execute(sql: "UPDATE cache_schema SET sql = 'another'") }
         }
-        #expect(refusal(.directory(directory))?.message == "The data on this device was stored by another version.")
+        let another = refusal(.directory(directory))
+        #expect(another?.code == .storageGone && another?.message == "The data on this device was stored by another version.")
         #expect(try dump().contains { $0.hasPrefix("channels ") })
     }
 }

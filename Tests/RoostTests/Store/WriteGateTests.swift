@@ -31,7 +31,7 @@ struct WriteGateTests {
         let closing = Task { await gate.close() }
         try await until { gate.isClosed }
         let refusal = await #expect(throws: RoostError.self) { try await gate.pass {} }
-        #expect(refusal?.code == .unavailable)
+        #expect(refusal?.code == .storageInUse)
         end.finish()
         #expect(try await first.value == 1)
         await closing.value

@@ -191,7 +191,7 @@ struct CallOrderTests {
             Task { do { try await call.value } catch let error as RoostError { refusals.append(error) } }
         }
         try await until { refusals.count == calls.count }
-        #expect(refusals.allSatisfy { $0.code == .unavailable } && list.phase.error?.code == .unavailable)
+        #expect(refusals.allSatisfy { $0.code == .storageFailed } && list.phase.error?.code == .storageFailed)
         for task in waiting { try await task.value }
 
         try FileManager.default.removeItem(at: directory)
