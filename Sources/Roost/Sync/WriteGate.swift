@@ -8,6 +8,8 @@ import RoostAPI
 final class WriteGate: Sendable {
     private struct State {
         var isClosed = false
+        /// Why what writes need couldn't be taken back since the gate was closed; nil if it wasn't tried.
+        var failure: (any Error)?
         /// The number of writes in progress.
         var inFlightCount = 0
         /// Callers of ``close(_:)`` that wait for these to end.
@@ -21,12 +23,14 @@ final class WriteGate: Sendable {
 
     /// Runs a write if the gate is open. Closing the gate meanwhile doesn't stop it: ``close(_:)`` waits for its end.
     ///
-    /// - Throws: `RoostError` with `storage_in_use` if the gate is closed; the errors of `write`.
+    /// - Throws: `RoostError` with `storage_in_use` if the gate is closed, or the error with which ``open(after:)`` has failed since; the errors of
+    ///   `write`.
     func pass<Value: Sendable>(_ write: () async throws -> Value) async throws -> Value {
         try state.withLockedValue { state in
             guard !state.isClosed else {
-                throw RoostError(
-                    .storageInUse, "The app is in the background and has released its shared files. They can't be written.")
+                throw state.failure
+                    ?? RoostError(
+                        .storageInUse, "The app is in the background and has released its shared files. They can't be written.")
             }
             state.inFlightCount += 1
         }
@@ -67,16 +71,21 @@ final class WriteGate: Sendable {
     }
 
     /// Allows new writes again.
-    func open() { state.withLockedValue { $0.isClosed = false } }
+    func open() { state.withLockedValue { ($0.isClosed, $0.failure) = (false, nil) } }
 
     /// Takes back what writes need, and then allows new writes again. The gate's lock is held meanwhile, so it can't be closed in between.
     ///
     /// - Parameter takeBack: It mustn't use the gate.
-    /// - Throws: The errors of `takeBack`. The gate then stays closed.
+    /// - Throws: The errors of `takeBack`. The gate then stays closed, and refuses writes with that error.
     func open(after takeBack: () throws -> Void) throws {
         try state.withLockedValue { state in
-            try takeBack()
-            state.isClosed = false
+            do {
+                try takeBack()
+            } catch {
+                if state.isClosed { state.failure = error }
+                throw error
+            }
+            (state.isClosed, state.failure) = (false, nil)
         }
     }
 }

@@ -366,7 +366,7 @@ struct SystemEventTests {
         #expect(error.code == .storageGone && error.message.contains("has deleted"))
         await #expect(throws: error) { try await chat.connect() }
         let refusal = await #expect(throws: RoostError.self) { try await chat.channel("general").send("lost?") }
-        #expect(refusal?.code == .storageInUse)
+        #expect(refusal?.code == .storageGone && refusal?.message.contains("has deleted") == true)
 
         let next = self.chat(.shared(directory))
         try await next.connect()

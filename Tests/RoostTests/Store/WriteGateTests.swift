@@ -75,14 +75,17 @@ struct WriteGateTests {
         #expect(!gate.isClosed)
     }
 
-    @Test("A resource that can't be taken back leaves the gate closed")
+    @Test("A resource that can't be taken back leaves the gate closed, and writes are refused for that reason until it can be")
     func failed() async throws {
         let gate = WriteGate()
         await gate.close()
         #expect(throws: Failure.self) { try gate.open { throw Failure() } }
         #expect(gate.isClosed)
+        await #expect(throws: Failure.self) { try await gate.pass {} }
         try gate.open {}
         try await gate.pass {}
+        await gate.close()
+        await #expect(throws: RoostError.self) { try await gate.pass {} }
     }
 
     /// An event that happens once.
