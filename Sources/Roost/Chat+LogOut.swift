@@ -18,9 +18,9 @@ extension Chat {
     /// - Parameters:
     ///   - discardingUnsent: Whether messages and other changes that haven't reached the server, or that it refused, are deleted too.
     ///   - signingOutDevice: Whether this device is signed out on the server, if it can be reached.
-    /// - Throws: ``UnsentOperations`` if there are such changes and `discardingUnsent` is false; `RoostError` with `unavailable` if another chat of
-    ///   this process, or another process, has the files open, or if they can't be opened or read. In these cases nothing has changed. Also
-    ///   `unavailable` if the files can't be deleted: the chat has ended, and calling this again retries the deletion.
+    /// - Throws: ``UnsentOperations`` if there are such changes and `discardingUnsent` is false; `RoostError` with `storage_in_use` if another chat of
+    ///   this process, or another process, has the files open, and with `storage_failed` if they can't be opened or read. In these cases nothing has
+    ///   changed. With `storage_not_deleted` the chat has ended, and its files couldn't be deleted: calling this again retries the deletion.
     public func logOut(discardingUnsent: Bool = false, signingOutDevice: Bool = false) async throws {
         try await driver.logOut(discardingUnsent: discardingUnsent, signingOutDevice: signingOutDevice)
     }
@@ -31,8 +31,8 @@ extension Chat {
     ///   - user: The user whose files are deleted.
     ///   - url: The server's address, as given to the chat.
     ///   - storage: The storage that the chat was configured with.
-    /// - Throws: `RoostError` with `unavailable` if a chat of this process, or another process, has the files open, or if they can't be
-    ///   deleted.
+    /// - Throws: `RoostError` with `storage_in_use` if a chat of this process, or another process, has the files open, and with `storage_not_deleted` if
+    ///   they can't be deleted.
     public static func erase(_ user: UserID, at url: URL, in storage: Storage = .standard) async throws {
         try await SyncFiles.erase(user, at: url, in: storage)
     }

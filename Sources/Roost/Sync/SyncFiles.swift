@@ -60,12 +60,13 @@ package struct SyncFiles: Sendable {
     /// - Throws: `RoostError` with `storage_in_use` if another process has the files after they were released to others.
     func requireFree() throws { try lock?.requireFree() }
 
-    /// Deletes the files, off any actor. Later reads find nothing.
+    /// Deletes the files of a chat that has ended, off any actor. Later reads find nothing.
     ///
-    /// - Throws: `RoostError` with `unavailable` if another chat of this process has them, or they can't be deleted.
+    /// - Throws: `RoostError` with `storage_not_deleted`, also if another chat has opened them since the chat was checked: nothing else says that it
+    ///   has ended.
     @concurrent
     func erase() async throws {
-        try await Self.unavailable {
+        do {
             @Sendable func detachFile() async throws {
                 // Live objects reread both once the store notifies them.
                 try await outbox.detachFile()
@@ -73,29 +74,32 @@ package struct SyncFiles: Sendable {
             }
             guard let lock else { return try await detachFile() }
             try await lock.deleteFolder(after: detachFile)
+        } catch {
+            throw Self.notDeleted(because: error)
         }
     }
 
     /// Deletes a user's files that no chat has open.
+    ///
+    /// - Throws: `RoostError` with `storage_in_use` if a chat of this process, or another process, has them; `storage_not_deleted`.
     @concurrent
     static func erase(_ user: UserID, at url: URL, in storage: Chat.Storage) async throws {
-        try await unavailable {
+        do {
             guard let folder = try folder(of: user, at: url, in: storage), FileManager.default.fileExists(atPath: folder.path)
             else {
                 return
             }
             try await FolderLock(folder).deleteFolder()
-        }
-    }
-
-    private static func unavailable(_ erase: () async throws -> Void) async throws {
-        do {
-            try await erase()
         } catch let error as RoostError {
             throw error
         } catch {
-            throw RoostError(.unavailable, "The files of this device can't be deleted: \(error)")
+            throw notDeleted(because: error)
         }
+    }
+
+    private static func notDeleted(because failure: any Error) -> RoostError {
+        let reason = (failure as? RoostError)?.message ?? "\(failure)"
+        return RoostError(.storageNotDeleted, "The files of this device can't be deleted: \(reason)")
     }
 
     private static let cacheName = "cache.sqlite"

@@ -13,11 +13,14 @@ struct LogOutTests {
     private var folder: URL { directory.appending(component: SyncFiles.folderName(of: "ann", at: url)) }
     private var isThere: Bool { FileManager.default.fileExists(atPath: folder.path) }
 
-    private func chat(_ storage: Chat.Storage? = nil, _ transport: any Transport = TinyServer()) -> Chat {
+    private func chat(
+        _ storage: Chat.Storage? = nil, _ transport: any Transport = TinyServer(), clock: any Clock<Duration> = ContinuousClock()
+    ) -> Chat {
         var configuration = Chat.Configuration(
             storage: storage ?? .directory(directory), followsSystem: false,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         configuration.transport = transport
+        configuration.clock = clock
         return Chat(url: url, user: "ann", configuration: configuration) { "token" }
     }
 
@@ -167,6 +170,33 @@ struct LogOutTests {
             return !isThere
         }
         try await Chat.erase("ann", at: url, in: storage)
+        // There is no folder that could be locked.
+        try Data().write(to: folder)
+        let failure = await #expect(throws: RoostError.self) { try await Chat.erase("ann", at: url, in: storage) }
+        #expect(failure?.code == .storageNotDeleted && isThere)
+    }
+
+    @Test("A log-out that has ended the chat and can't delete its files says so by the code, and another one deletes them")
+    func notDeleted() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let clock = ManualClock()
+        let chat = chat(nil, ScriptedServer { _ in .nothing }, clock: clock)
+        try await chat.connect()
+        // The server doesn't answer when the device is signed out, after the check that nothing else has the files.
+        let logOut = Task { try await chat.logOut(signingOutDevice: true) }
+        try await until { await chat.driver.isLoggingOut }
+        var other: FolderLock? = try FolderLock(folder)
+        #expect(other?.isShared == true)
+        try await until { clock.ends.contains(.seconds(5)) }
+        clock.advance(by: .seconds(5))
+        let error = await #expect(throws: RoostError.self) { try await logOut.value }
+        #expect(error?.code == .storageNotDeleted && error?.message.contains("Another chat of this process") == true)
+        #expect(isThere)
+        let ended = await #expect(throws: RoostError.self) { try await chat.connect() }
+        #expect(ended?.code == .unauthenticated)
+        other = nil
+        try await chat.logOut()
+        #expect(!isThere)
     }
 
     @Test("A user whose folder the app has deleted itself logs out, and starts with nothing, each time")
