@@ -46,6 +46,9 @@ private func signOut(_ chat: Chat, backend: SessionBackend) async throws {
         try await backend.endSession(on: device)
     } catch let unsent as UnsentOperations {
         print("\(unsent.count) messages and changes haven't been sent.")
+    } catch let error as RoostError where error.code == .storageNotDeleted {
+        print("You are logged out, and your messages are still on this device.")
+        try await backend.endSession(on: device)
     }
     // sample.end
 }
