@@ -50,10 +50,12 @@ extension RealClusterTests {
             }
         }
 
-        /// Waits for the event with a text. Returns whether it is marked as from a watched channel.
+        /// Waits for the channel's event with a text. Returns whether it is marked as from a watched channel. The user's own stream may bring the
+        /// text earlier, as that of the channel's newest message.
         private static func isMarked(_ text: String, at socket: RawSocket) async throws -> Bool {
             while let frame = await socket.nextText() {
-                if frame.contains(#""text":"\#(text)""#) { return frame.hasPrefix(#"{"watching":true"#) }
+                guard frame.contains(#""text":"\#(text)""#), !frame.contains(#""stream":"user:"#) else { continue }
+                return frame.hasPrefix(#"{"watching":true"#)
             }
             throw Missed("the message \(text)")
         }

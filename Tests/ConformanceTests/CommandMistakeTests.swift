@@ -95,6 +95,7 @@ import Testing
             ("restore x --data EMPTY", "restore", "--data is empty."), ("token ann --data EMPTY", "token", "--data is empty."),
             ("keys list --data EMPTY", "keys list", "--data is empty."),
             ("chat general --as ann --plain --data EMPTY", "chat", "--data is empty."),
+            ("chat general --as ann --plain --store EMPTY", "chat", "--store is empty."),
         ])
     func commands(words: String, command: String, message: String) async throws {
         let run = try await roost(words)

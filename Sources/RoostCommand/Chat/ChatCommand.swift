@@ -30,6 +30,8 @@ struct ChatCommand: AsyncParsableCommand {
     @Flag(help: "Print lines instead of a screen.") var plain = false
     @Flag(help: "Only join the channel; don't create it if it doesn't exist.") var join = false
 
+    func validate() throws { try PathArgument.refuseEmpty(("--store", store)) }
+
     func run() async throws {
         let (user, channel) = (UserID(user), ChannelID(channel))
         do {

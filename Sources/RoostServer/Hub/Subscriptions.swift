@@ -8,8 +8,8 @@ import RoostCore
 /// receiver, without an array. Its rules:
 /// 1. A connection gets its user's events, those of the channels that the user is a member of, and those of channels that it watches.
 /// 2. An event says who may read it. If that differs from what the last event of the channel said, every receiver is checked again before
-///    the event: members who aren't readers get it without messages, and watchers who may not watch stop watching, except members who began
-///    to watch after it.
+///    the event: members who aren't readers get it without messages, and watchers who may not watch stop watching, except those who began to
+///    watch after it.
 /// 3. An event with messages from before a receiver's history floor is sent without them.
 /// 4. A signal goes to the receivers of its audience that may read according to both the last event and the signal. One that says nothing
 ///    about messages also goes to watchers who may not read. Signals change nothing. Watchers get them from the answer on, even while events
@@ -136,14 +136,14 @@ struct Subscriptions<Socket> {
         case .signal(let frame, let audience):
             send(frame, to: audience, perform)
         case .catchUp(let newcomers, let channel, let readers, let frames):
-            for (connection, receiver) in self.newcomers(newcomers, to: channel, readers, perform) {
+            for (connection, receiver) in self.newcomers(newcomers, to: channel, readers, at: frames.newestSeq, perform) {
                 let bytes = frames.bytes(isWatching: receiver.watched[channel] != nil)
                 perform(.send(bytes, eventCount: frames.eventCount, to: receiver.socket))
                 noteReadable(upTo: frames.newestSeq, in: channel, readers, ofNewcomer: connection)
             }
         case .catchUpConcealable(let newcomers, let event):
             var forms = ConcealableEventForms(of: event)
-            for (connection, receiver) in self.newcomers(newcomers, to: event.channel, event.readers, perform) {
+            for (connection, receiver) in self.newcomers(newcomers, to: event.channel, event.readers, at: event.seq, perform) {
                 send(event, &forms, to: receiver, isByMembership: newcomers.isByMembership, perform)
                 noteReadable(upTo: event.seq, in: event.channel, event.readers, ofNewcomer: connection)
             }
@@ -202,17 +202,17 @@ struct Subscriptions<Socket> {
     }
 
     /// Returns the subscribers that don't get the channel's events yet and may get its past: members, and non-members who may read it.
-    /// Non-members who no longer may stop watching, as they do when they get the event live.
+    /// Non-members who no longer may stop watching, as they do when they get the event live, unless they began to watch after it.
     private mutating func newcomers(
-        _ newcomers: EventFrames.Newcomers, to channel: ChannelID, _ readers: Readers, _ perform: (Action) -> Void
+        _ newcomers: EventFrames.Newcomers, to channel: ChannelID, _ readers: Readers, at seq: Seq, _ perform: (Action) -> Void
     ) -> [(ConnectionID, Subscriber)] {
         switch newcomers {
         case .connection(let connection), .watcher(let connection):
             guard channels[channel]?.byConnection[connection] == nil, let subscriber = subscribers[connection] else { return [] }
             if newcomers.isByMembership || subscriber.joined.contains(channel) { return [(connection, subscriber)] }
-            guard subscriber.watched[channel] != nil else { return [] }
+            guard let watchedSeq = subscriber.watched[channel] else { return [] }
             if subscriber.isReader(of: channel, readers, isMember: false) { return [(connection, subscriber)] }
-            endWatch(of: channel, connection, perform)
+            if watchedSeq < seq { endWatch(of: channel, connection, perform) }
             return []
         case .member(let user):
             // A watcher may already have received some of these events, before learning of the membership. The membership still begins at the joining.

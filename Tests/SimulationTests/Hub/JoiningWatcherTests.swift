@@ -69,6 +69,22 @@ struct JoiningWatcherTests {
         #expect(next == [Self.live(13)])
     }
 
+    @Test("ST-05 I9 an event that a non-member catches up with doesn't end the watch that they have renewed after it")
+    mutating func renewedWhileCatchingUp() {
+        var frames = EventFrames.Frames()
+        frames.append(Self.event(11).members(isConcealable: false), at: 11)
+        for (seq, mayContinue) in [(Seq(12), true), (10, false)] {
+            _ = deliver([.stoppedWatching(bob, "bob", "general")])
+            subscriptions.deliver(.watches(bob, "bob", "general", at: seq)) { _ in }
+            var caughtUp: [Action] = []
+            subscriptions.deliver(.catchUp(.watcher(bob), "general", Readers(others: .nobody), frames)) { caughtUp.append($0) }
+            #expect(caughtUp.isEmpty == mayContinue)
+            subscriptions.deliver(.attachWatcher(bob, "general")) { _ in }
+            let next = deliver([Self.notice(13)])
+            #expect(next == (mayContinue ? [Self.live(13)] : []))
+        }
+    }
+
     @Test(
         "ST-06 I18 the watch ends with the channel, or with a leaving, before the membership is attached, and nothing of it is left"
     )
