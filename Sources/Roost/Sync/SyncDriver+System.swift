@@ -15,10 +15,8 @@ extension SyncDriver {
         _ center: NotificationCenter = .default,
         checking check: @escaping SystemEvents.BackgroundCheck = SystemEvents.isInBackground
     ) -> ObservationToken {
-        // Only files that are shared have to be released.
-        SystemEvents.follow(center, checking: environment.storage.isShared ? check : nil) { [weak self] event in
-            await self?.take(event)
-        }
+        // Whatever the storage is: nobody sees what arrives in the background, and no notification reports that the app was launched there.
+        SystemEvents.follow(center, checking: check) { [weak self] event in await self?.take(event) }
     }
 
     func take(_ event: SystemEvents.Event) async {

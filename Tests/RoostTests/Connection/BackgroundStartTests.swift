@@ -15,10 +15,12 @@ struct BackgroundStartTests {
     private var folder: URL { directory.appending(component: SyncFiles.folderName(of: "ann", at: url)) }
 
     /// A chat that follows no system events by itself.
-    private func chat(_ storage: Chat.Storage? = nil, clock: any Clock<Duration> = ContinuousClock()) -> Chat {
+    private func chat(
+        _ storage: Chat.Storage? = nil, at server: any Transport = TinyServer(), clock: any Clock<Duration> = ContinuousClock()
+    ) -> Chat {
         let configuration = Chat.Configuration(
             storage: storage ?? .shared(directory), followsSystem: false,
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: TinyServer(), clock: clock)
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: server, clock: clock)
         return Chat(url: url, user: "ann", configuration: configuration) { "token" }
     }
 
@@ -175,28 +177,41 @@ struct BackgroundStartTests {
         #expect(chat.driver.statuses.current == .offline)
     }
 
-    @Test("A chat whose files aren't shared doesn't ask, and keeps them")
+    @Test("A chat whose files aren't shared keeps them")
     func kept() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(.directory(directory))
-        let isAsked = Mutex(false)
-        let following = chat.driver.followSystem(center) {
-            isAsked.withLock { $0 = true }
-            return true
-        }
+        let following = chat.driver.followSystem(center) { true }
         defer { following.invalidate() }
-        try await until {
-            post("UIApplicationDidEnterBackgroundNotification")
-            return await chat.driver.isInBackground
-        }
-        await chat.driver.take(.alreadyInBackground)
+        try await until { await chat.driver.isInBackground }
         try await chat.channel("general").send("kept")
         await letOthersRun()
-        #expect(isAsked.withLock { !$0 })
+        #expect(try !isFree())
+        await chat.driver.take(.background)
         #expect(try !isFree())
     }
 
     // MARK: What the app does there
+
+    @Test("AM-45 an app that was launched in the background reads nothing until it is in the foreground, whatever its storage")
+    func reading() async throws {
+        let server = ScriptedServer { call in
+            guard call.operation == "reading.start" else { return .error(.notFound("operation")) }
+            return .result(UnreadCount(channelId: "general", unreadCount: 0, readSeq: 3))
+        }
+        let chat = chat(.inMemory, at: server)
+        let following = chat.driver.followSystem(center) { true }
+        defer { following.invalidate() }
+        try await until { await chat.driver.isInBackground }
+        try await chat.connect()
+        try await chat.channel("general").startReading()
+        await letOthersRun()
+        #expect(await !server.operations().contains("reading.start"))
+
+        post("UIApplicationWillEnterForegroundNotification")
+        try await until { await server.operations().contains("reading.start") }
+        await chat.disconnect()
+    }
 
     @Test(
         "A connection is made in the background and lasts, even if the answer arrives meanwhile; its end releases the files",
