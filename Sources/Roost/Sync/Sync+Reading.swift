@@ -4,8 +4,8 @@ import RoostAPI
 /// Channels that the user reads at this moment (AM-45): they are shown as read, as far as this device has them. The server moves the position by
 /// itself while this connection lasts; on the next one reading starts again once it has caught up.
 ///
-/// A report that the server can't accept now is sent again later, whether a channel is read or no longer is. Callers that start reading wait for the
-/// outcome. What the user had marked as unread before is sent first, because that ends reading.
+/// A report that the server can't accept now is sent again later, whether a channel is read, no longer is, or is paused. Callers that start reading wait for
+/// the outcome. What the user had marked as unread before is sent first, because that ends reading.
 ///
 /// In the background nobody sees what arrives. Should the app connect there, the server isn't told that the user reads until the app is back.
 extension Sync {
@@ -135,14 +135,14 @@ extension Sync {
         // If reading has started again since, callers get the answer to that start.
         let hasEnded = reading[channel] == nil || readingRetries[channel]?.isBehindOutbox == true
         guard case .failure(let error) = result else {
-            guard !hasEnded else {
-                // It may be the end that is reported again.
+            // The answer to a resume may be older than this one, and arrive later.
+            if !hasEnded, phase == .online, let answer = try? ReplyResult<UnreadCount>.decode(result.get()) {
+                noteReading(of: channel, upTo: answer.readSeq)
+            }
+            guard !hasEnded, pausedReading == nil else {
+                // It may be the end or the pause that is reported again.
                 if let token { emit(.reply(token, .success([]))) }
                 return
-            }
-            // The answer to a resume may be older than this one, and arrive later.
-            if phase == .online, let answer = try? ReplyResult<UnreadCount>.decode(result.get()) {
-                noteReading(of: channel, upTo: answer.readSeq)
             }
             return endRetrying(channel, with: .success([]), token)
         }
@@ -159,8 +159,8 @@ extension Sync {
     }
 
     mutating func readingEnded(_ channel: ChannelID, _ result: Result<[UInt8], RoostError>) {
-        // If the user reads again, the server has been notified of that.
-        guard reading[channel] == nil else { return }
+        // If the user reads again, the server has been notified of that. A pause must reach it like an end.
+        guard reading[channel] == nil || pausedReading != nil else { return }
         // Everything until now was sent to a connection whose user reads, as far as the server knew.
         if let before = readBefore[channel] { readBefore[channel] = max(before, saved.channels[channel]?.cursor ?? 0) }
         if case .failure(let error) = result, retriesReading(channel, after: error, nil) { return }
@@ -181,7 +181,7 @@ extension Sync {
     /// Reports to the server again whether a channel is read.
     mutating func reportReading(of channel: ChannelID) {
         guard isAuthenticated, readingRetries[channel] != nil else { return }
-        if reading[channel] != nil {
+        if reading[channel] != nil, pausedReading == nil {
             reportStart(of: channel)
         } else {
             send(StopReading(channel: channel), for: .stopReading(channel))

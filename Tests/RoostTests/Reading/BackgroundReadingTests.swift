@@ -74,6 +74,37 @@ struct BackgroundReadingTests {
         #expect(try await client.unread() == 0)
     }
 
+    @Test("AM-45 a server that can't be told now that nobody reads is told later, unless the app is back by then")
+    func repeated() async throws {
+        let unavailable = RoostError(.unavailable, "Later.")
+        let unread = UnreadCount(channelId: Self.channel, unreadCount: 0, readSeq: 2)
+        var client = try await reading()
+        try await client.feed(.pauseReading)
+        try await client.refuse("reading.stop", with: unavailable)
+        #expect(client.calls.isEmpty)
+        try await client.feed(.timer(.reading(Self.channel)))
+        #expect(client.calls.values.sorted() == ["reading.stop"])
+        try await client.refuse("reading.stop", with: unavailable)
+        try await client.feed(.continueReading)
+        try await client.answer("reading.start", with: unread)
+        #expect(client.sync.readingRetries.isEmpty)
+        try await client.feed(.timer(.reading(Self.channel)))
+        #expect(client.calls.isEmpty)
+
+        // The app moved to the background before the server had answered that the user reads.
+        var starting = try await Harness()
+        try await starting.connectWithChannel()
+        try await starting.feed(.startReading(7, Self.channel))
+        try await starting.feed(.pauseReading)
+        try await starting.refuse("reading.stop", with: unavailable)
+        try await starting.answer("reading.start", with: unread)
+        #expect(starting.take().contains(.reply(7, .success([]))))
+        try await starting.feed(.timer(.reading(Self.channel)))
+        #expect(starting.calls.values.sorted() == ["reading.stop"])
+        try await starting.answer("reading.stop", with: Done())
+        #expect(starting.sync.readingRetries.isEmpty)
+    }
+
     @Test("AM-45 the end of reading in the background marks what had arrived before")
     func stopped() async throws {
         var client = try await reading()
