@@ -1,6 +1,7 @@
 import RoostAPI
 
-/// Keeps a channel watched as long as it exists: it asks with each connection, and whenever the user may watch the channel again.
+/// Keeps a channel watched as long as it exists: it asks with each connection, and whenever a member may watch the channel again. No event tells others
+/// that they may.
 @MainActor
 final class ChannelWatch {
     private let channel: ChannelID
@@ -14,12 +15,12 @@ final class ChannelWatch {
         self.channel = channel
         self.chat = chat
         follower = Follower(chat.driver)
-        answer = ChannelAnswer(of: channel, chat.driver)
+        answer = ChannelAnswer(of: channel, chat.driver, needing: .channelWatch)
         hold = WatchHold(chat.driver)
         follower.follow(
             .channel(channel), connected: { [weak self] in await self?.watch() },
             changed: { [weak self] _ in
-                // The watch has ended with the membership or with the right to read.
+                // The watch has ended with the membership or with the right to watch.
                 if await self?.answer.hasChannelRestarted() == true { self?.watchSoon() }
             })
         // Of the signals, only the end of the watch matters.

@@ -3,9 +3,10 @@ public import RoostAPI
 extension LiveChannel {
     /// Watches the channel until the token is invalidated or released: a screen that shows the channel keeps one (ST-06).
     ///
-    /// Without a connection, the watch begins with the next one. It begins again after each reconnect, and when the user rejoins the channel or may watch
-    /// it again. Tokens are counted: the channel is watched as long as one is kept, for example by one of two windows that show it, and neither
-    /// ``unwatch()`` nor the end of a ``LivePresence`` changes that. While the server refuses the watch, for instance with `not_member`, the channel
+    /// Without a connection, the watch begins with the next one. It begins again after each reconnect, and when the user rejoins the channel or, as a
+    /// member, may watch it again. A non-member who was refused is asked about again only with the next connection, because no event tells them that
+    /// they may watch now. Tokens are counted: the channel is watched as long as one is kept, for example by one of two windows that show it, and
+    /// neither ``unwatch()`` nor the end of a ``LivePresence`` changes that. While the server refuses the watch, for instance with `not_member`, the channel
     /// isn't watched; ``watch(limit:watchersLimit:)`` throws the reason, and returns the channel's state.
     ///
     /// Watching makes a non-member who may read the channel receive its events, as ``watch(limit:watchersLimit:)`` does. The token keeps the chat alive.

@@ -4,7 +4,7 @@ import RoostAPI
 /// How many of a channel's members are online, as a live object (SB-63, D-38).
 ///
 /// It watches the channel while it is kept, because the server sends presence only to watchers. It watches again after each reconnect, and when the
-/// user rejoins the channel or may read it again. ``LiveChannel/unwatch()`` doesn't end that. A list of members shows who is online (``MemberList``,
+/// user rejoins the channel or, as a member, may watch it again. ``LiveChannel/unwatch()`` doesn't end that. A list of members shows who is online (``MemberList``,
 /// ``MemberItem/isOnline``). Members who don't share their presence always appear offline to others.
 @MainActor @Observable
 public final class LivePresence {
@@ -39,13 +39,13 @@ public final class LivePresence {
         self.channel = channel
         self.chat = chat
         follower = Follower(chat.driver)
-        answer = ChannelAnswer(of: channel, chat.driver)
+        answer = ChannelAnswer(of: channel, chat.driver, needing: .channelWatch)
         hold = WatchHold(chat.driver)
         follower.follow(
             .channel(channel), connected: { [weak self] in await self?.refresh() }, away: { true },
             ended: { [weak self] in self?.forget() },
             changed: { [weak self] _ in
-                // The watch has ended with the membership or with the right to read.
+                // The watch has ended with the membership or with the right to watch.
                 if await self?.answer.hasChannelRestarted() == true { self?.askSoon() }
             })
         following = chat.driver.signals.follow(channel, .presenceChanged) { [weak self] in self?.take($0) }

@@ -52,7 +52,7 @@ public final class WatcherList {
         self.chat = chat
         self.pageSize = min(max(1, pageSize), Limits.watcherPage.max)
         follower = Follower(chat.driver)
-        answer = ChannelAnswer(of: channel, chat.driver)
+        answer = ChannelAnswer(of: channel, chat.driver, needing: .channelWatch)
         follower.follow(
             .channel(channel), connected: { [weak self] in await self?.ask() }, away: { true },
             ended: { [weak self] in self?.forget() },

@@ -54,6 +54,13 @@ struct ChannelAnswerTests {
         mine(userSeq, .memberRemoved, membership(.none, since: seq, userSeq: userSeq))
     }
 
+    /// The channel's policy changes, and with it what all members may do.
+    private func permit(_ permissions: [Permission], at seq: Seq) -> Event {
+        var rows = Rows(channel: channel(counters(seq, messages: 0)))
+        rows.capabilities = [ChannelRole.member.rawValue: permissions]
+        return Event(kind: .channelUpdated, stream: .channel("general"), seq: seq, actor: "bob", rows: rows)
+    }
+
     /// The contents of a screen of the channel's members.
     private struct Screen {
         let members: MemberList
@@ -157,23 +164,35 @@ struct ChannelAnswerTests {
         let chat = try await connected(server)
         let screen = Screen(of: chat)
         try await until { screen.shows(["ann", "cid"]) }
-        /// The channel's policy changes, and with it what all members may do.
-        func permit(_ permissions: [Permission], at seq: Seq) async throws {
-            var rows = Rows(channel: channel(counters(seq, messages: 0)))
-            rows.capabilities = [ChannelRole.member.rawValue: permissions]
-            try await server.send(
-                Event(kind: .channelUpdated, stream: .channel("general"), seq: seq, actor: "bob", rows: rows))
-        }
         people.set(nil)
-        try await permit([.channelRead], at: 4)
+        try await server.send(permit([.channelRead], at: 4))
         try await server.send(UnwatchedFrame(unwatched: .init(channel: "general")))
         try await until { screen.presence.phase == .refused(Self.refusal) }
         people.set(["ann", "dan"])
         // A user who may read again fetches the channel again.
         let rows = Rows(channel: channel(counters(5, messages: 0)), [membership(.member, since: 3, userSeq: 1)])
         await server.resume(with: [Changes(stream: .channel("general"), rows: rows, seq: 5, hasMore: false, isFresh: true)])
-        try await permit([.channelRead, .historyRead, .channelWatch], at: 5)
+        try await server.send(permit([.channelRead, .historyRead, .channelWatch], at: 5))
         try await until { screen.shows(["ann", "dan"]) }
+        await chat.disconnect()
+    }
+
+    @Test("SB-63 ST-14 who is online and who watches is shown again to a member whose role lets them watch, but not read")
+    func rightToWatchReturns() async throws {
+        let people = People()
+        let server = ScriptedServer { Self.answer($0, people) }
+        let chat = try await connected(server)
+        let (presence, watchers) = (chat.channel("general").presence(), chat.channel("general").watchers())
+        try await presence.loaded()
+        try await watchers.loaded()
+        people.set(nil)
+        try await server.send(permit([.channelRead], at: 4))
+        try await server.send(UnwatchedFrame(unwatched: .init(channel: "general")))
+        try await until { presence.phase == .refused(Self.refusal) && watchers.phase == .refused(Self.refusal) }
+        people.set(["ann", "dan"])
+        try await server.send(permit([.channelRead, .channelWatch], at: 5))
+        try await until { presence.phase == .loaded && presence.onlineCount == 2 }
+        try await until { watchers.phase == .loaded && watchers.items.map(\.userId) == ["ann", "dan"] }
         await chat.disconnect()
     }
 

@@ -43,6 +43,13 @@ struct ChannelWatchTests {
         return membership
     }
 
+    /// The channel's policy changes, and with it what its members may do.
+    private func permit(_ permissions: [Permission], at seq: Seq) -> Event {
+        var rows = Rows(channel: channel(counters(seq, messages: 0)))
+        rows.capabilities = [ChannelRole.member.rawValue: permissions]
+        return Event(kind: .channelUpdated, stream: .channel("general"), seq: seq, actor: "bob", rows: rows)
+    }
+
     private func count(_ operation: String, at server: ScriptedServer) async -> Int {
         await server.operations().count { $0 == operation }
     }
@@ -115,6 +122,44 @@ struct ChannelWatchTests {
         try await until { await count("channel.watch", at: server) > watchCount }
         try await until { await isWatched(by: chat) }
         #expect(!token.isInvalidated)
+        await chat.disconnect()
+    }
+
+    @Test("ST-10 a member who loses the right to watch and gets it back, by a role that doesn't let them read, watches again")
+    func rightReturns() async throws {
+        let server = server()
+        let chat = try await server.connectedInGeneral()
+        let token = chat.channel("general").watching()
+        try await until { chat.driver.signals.isWatched("general") }
+        door.set(isOpen: false)
+        try await server.send(permit([.channelRead], at: 4))
+        try await server.send(UnwatchedFrame(unwatched: .init(channel: "general")))
+        // It is asked once more, and refuses.
+        try await until { await count("channel.watch", at: server) == 2 }
+        try await until { await !isWatched(by: chat) }
+        door.set(isOpen: true)
+        try await server.send(permit([.channelRead, .channelWatch], at: 5))
+        try await until { chat.driver.signals.isWatched("general") }
+        #expect(await count("channel.watch", at: server) == 3)
+        token.invalidate()
+        await chat.disconnect()
+    }
+
+    @Test("R08 permissions that arrive with the first answer are no reason to watch once more")
+    func sparing() async throws {
+        let server = server()
+        let chat = try await server.connectedInGeneral()
+        let answer = ChannelAnswer(of: "general", chat.driver, needing: .channelWatch)
+        let store = try await chat.driver.files().store
+        try await answer.ask()
+        let steps: [(permissions: [Permission], isRegained: Bool)] = [
+            ([.channelRead, .channelWatch], false), ([.channelRead], false), ([.channelRead, .channelWatch], true),
+        ]
+        for (permissions, isRegained) in steps {
+            let own = Capabilities.Own(permissions: permissions, userSeq: 1, channelSeq: 3)
+            try await store.write([.capabilities("general", own)])
+            #expect(await answer.hasChannelRestarted() == isRegained)
+        }
         await chat.disconnect()
     }
 }
