@@ -76,7 +76,7 @@ extension Sync {
         var seen: [ChannelID: Seq] = [:]
         for channel in reading.keys { seen[channel] = saved.channels[channel]?.cursor }
         pausedReading = seen
-        guard isAuthenticated, !watches.mustRenew else { return }
+        guard isAuthenticated else { return }
         for channel in reading.keys.sorted() { send(StopReading(channel: channel), for: .stopReading(channel)) }
     }
 
