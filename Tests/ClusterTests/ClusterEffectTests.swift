@@ -10,7 +10,7 @@ import Testing
 extension RealClusterTests {
     /// Effects that several nodes could run.
     @Suite struct ClusterEffectTests {
-        @Test("Three nodes run each effect once; those in progress on a killed node are taken over by another")
+        @Test("three nodes run each effect once; those in progress on a killed node are taken over by another")
         func threeNodes() async throws {
             let probe = EffectProbe()
             for number in 0..<5 { probe.hang("hanging \(number)") }
@@ -49,7 +49,7 @@ extension RealClusterTests {
             }
         }
 
-        @Test("Effects are done even if the nodes that run them are killed with -9 one after another")
+        @Test("effects are done even if the nodes that run them are killed with -9 one after another")
         func kills() async throws {
             let postgres = try PostgreSQLServer()
             let nodes = try await NodeProcesses.start(3, on: postgres, nil, hasWays: false)

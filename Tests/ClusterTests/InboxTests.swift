@@ -21,7 +21,7 @@ struct InboxTests {
         #expect(inbox.take(within: second) == nil)
     }
 
-    @Test("Without limits everything is queued")
+    @Test("without limits everything is queued")
     func noLimits() {
         let inbox = Inbox<Int>()
         for number in 0..<1000 { inbox.offer(number, sizeBytes: 1 << 40) }
@@ -29,7 +29,7 @@ struct InboxTests {
         #expect(inbox.take(within: .milliseconds(1)) == [])
     }
 
-    @Test("A wait ends with an element put by any thread, or with nothing at its time limit and not before")
+    @Test("a wait ends with an element put by any thread, or with nothing at its time limit and not before")
     func waiting() async {
         let inbox = Inbox<Int>()
         let count = 4000
@@ -58,7 +58,7 @@ struct InboxTests {
         #expect(last == [-1])
     }
 
-    @Test("A closed inbox ends every wait and pause, and an open one with elements doesn't end a pause")
+    @Test("a closed inbox ends every wait and pause, and an open one with elements doesn't end a pause")
     func closing() async {
         let inbox = Inbox<Int>()
         inbox.put(1)

@@ -7,7 +7,7 @@ import Testing
 
 /// Values of `--bus`.
 @Suite struct NATSAddressTests {
-    @Test("Addresses are read with their ports, users and tokens, and contain no user where the library may print them")
+    @Test("addresses are read with their ports, users and tokens, and contain no user where the library may print them")
     func reads() throws {
         func address(
             _ servers: [String], isSecure: Bool = false, _ credentials: NATSAddress.Credentials? = nil
@@ -27,7 +27,7 @@ import Testing
         #expect(read.urls == ["nats://a:1", "nats://b:2"])
     }
 
-    @Test("An invalid address is refused with its place, and without anything that may be a secret")
+    @Test("an invalid address is refused with its place, and without anything that may be a secret")
     func refuses() {
         let wrong = [
             "": "the NATS address must begin with nats:// or tls://",
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test("A server with a password accepts nodes that know it, and a refusal of others names neither user nor password")
+    @Test("a server with a password accepts nodes that know it, and a refusal of others names neither user nor password")
     func authenticates() async throws {
         let server = try await NATSServer.start(arguments: ["--user", "ann", "--pass", "s3cret w/rd"])
         let log = LogLines()

@@ -5,7 +5,7 @@ import Testing
 
 /// The network that the cluster's tests break, and the load balancer in front of their nodes.
 @Suite struct TCPProxyTests {
-    @Test("The proxy forwards both directions, passes on the end of one, and keeps bytes that arrive after it")
+    @Test("the proxy forwards both directions, passes on the end of one, and keeps bytes that arrive after it")
     func carries() async throws {
         let target = try await Target.start(name: "a")
         let proxy = try await TCPProxy.start(targets: [target.port])
@@ -21,7 +21,7 @@ import Testing
         await target.stop()
     }
 
-    @Test("Connections go to the targets in turn, skipping those that refuse; nowhere if all do")
+    @Test("connections go to the targets in turn, skipping those that refuse; nowhere if all do")
     func balances() async throws {
         let targets = [try await Target.start(name: "a"), try await Target.start(name: "b"), try await Target.start(name: "c")]
         let proxy = try await TCPProxy.start(targets: targets.map(\.port))
@@ -36,7 +36,7 @@ import Testing
         await proxy.stop()
     }
 
-    @Test("A random order is the same for the same seed")
+    @Test("a random order is the same for the same seed")
     func drawsBySeed() async throws {
         let targets = [try await Target.start(name: "a"), try await Target.start(name: "b"), try await Target.start(name: "c")]
         var drawn: [[String?]] = []
@@ -50,7 +50,7 @@ import Testing
         for target in targets { await target.stop() }
     }
 
-    @Test("Cut connections end on both sides; refused ones end at once while others stay; swallowed ones receive nothing")
+    @Test("cut connections end on both sides; refused ones end at once while others stay; swallowed ones receive nothing")
     func fails() async throws {
         let target = try await Target.start(name: "a")
         let proxy = try await TCPProxy.start(targets: [target.port])
@@ -83,7 +83,7 @@ import Testing
         await target.stop()
     }
 
-    @Test("A receiver that doesn't read holds back the sender, and eventually gets every byte")
+    @Test("a receiver that doesn't read holds back the sender, and eventually gets every byte")
     func holdsBack() async throws {
         let target = try await Target.start(name: "a")
         let proxy = try await TCPProxy.start(targets: [target.port])

@@ -48,7 +48,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("Two people who open a channel at the same moment are both in it, whichever of them made it")
+    @Test("two people who open a channel at the same moment are both in it, whichever of them made it")
     func chatAtOnce() async throws {
         let server = try await TestServer()
         try await people("ann", "bob", "cat", "dan", on: server)
@@ -297,7 +297,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("A chat enters a conversation, which can't be joined, as the member that the user is")
+    @Test("a chat enters a conversation, which can't be joined, as the member that the user is")
     func conversations() async throws {
         let server = try await TestServer()
         try await people("bob", on: server)

@@ -5,7 +5,7 @@ import Testing
 
 /// Work with a time limit: closing the database during shutdown.
 @Suite struct DeadlineTests {
-    @Test("Work that ends in time returns its result")
+    @Test("work that ends in time returns its result")
     func inTime() async throws {
         #expect(try await Deadline.run(atMost: .seconds(20)) { 7 }?.get() == 7)
         let failed = await Deadline.run(atMost: .seconds(20)) { throw CancellationError() }
@@ -13,7 +13,7 @@ import Testing
         #expect(failed != nil)
     }
 
-    @Test("Work that hangs, as on a disk that never answers, is abandoned at its deadline")
+    @Test("work that hangs, as on a disk that never answers, is abandoned at its deadline")
     func hanging() async throws {
         let disk = DispatchSemaphore(value: 0)
         let result = await Deadline.run(atMost: .milliseconds(50)) { disk.wait() }

@@ -12,7 +12,7 @@ import Testing
 @Suite("Held marks", .timeLimit(.minutes(1)))
 struct HeldMarkTests {
     @Test(
-        "A mark over either transport, and one that the server makes, is held back by a busy lane until another operation arrives")
+        "a mark over either transport, and one that the server makes, is held back by a busy lane until another operation arrives")
     func held() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let files = try TestDatabase()

@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test("The welcome names the server")
+    @Test("the welcome names the server")
     func welcome() async throws {
         let server = try await TestServer()
         func name() async throws -> String? {

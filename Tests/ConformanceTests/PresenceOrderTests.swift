@@ -11,7 +11,7 @@ import Testing
 /// Presence as read by a client that already knows of a change.
 @Suite("Presence over event loops")
 struct PresenceOrderTests {
-    @Test("A loop without receivers gets nothing of a delivery, unless it is behind", .timeLimit(.minutes(1)))
+    @Test("a loop without receivers gets nothing of a delivery, unless it is behind", .timeLimit(.minutes(1)))
     func uninvolvedLoop() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
         let hub = try await Hub(group: group)

@@ -11,7 +11,7 @@ import Testing
 /// A running server, and a rule that advances a stream outside its scope.
 @Suite struct ScopeTests {
     @Test(
-        "A stream outside an operation's scope is an internal failure, logged and counted; the rest of its batch and the server continue"
+        "a stream outside an operation's scope is an internal failure, logged and counted; the rest of its batch and the server continue"
     )
     func batch() async throws {
         let lines = Mutex<[String]>([])
@@ -28,7 +28,7 @@ import Testing
     }
 
     @Test(
-        "An effect that advances a stream outside its scope fails like any other, eventually for good; one inside it succeeds")
+        "an effect that advances a stream outside its scope fails like any other, eventually for good; one inside it succeeds")
     func effect() async throws {
         let probe = EffectProbe()
         var settings = probe.settings

@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test("Each system call counts as a write: one for one or several buffers, more for many")
+    @Test("each system call counts as a write: one for one or several buffers, more for many")
     func calls() async throws {
         let counts = NIOLockedValueBox<[Int64]>([])
         let server = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)
@@ -158,7 +158,7 @@ import Testing
         }
     }
 
-    @Test("A closed connection isn't written to: its descriptor may be another's by then")
+    @Test("a closed connection isn't written to: its descriptor may be another's by then")
     func closed() async throws {
         let rests = NIOLockedValueBox<[Int]>([])
         let server = try await ServerBootstrap(group: .singletonMultiThreadedEventLoopGroup)

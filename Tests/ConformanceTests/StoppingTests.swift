@@ -16,7 +16,7 @@ import Testing
     /// Each try takes all of it. A machine busy with other tests needs a longer one to answer in.
     private static let window = Duration.milliseconds(stops == nil ? 1500 : 400)
 
-    @Test("A server ends within its window whatever is connected, isn't ready until then, and answers or closes every client")
+    @Test("a server ends within its window whatever is connected, isn't ready until then, and answers or closes every client")
     func everyKind() async throws {
         var slowest = Duration.zero
         for _ in 0..<Self.tries {
@@ -38,7 +38,7 @@ import Testing
         if Self.stops != nil { print("\(Self.tries) times, \(slowest) at most with a window of \(Self.window)") }
     }
 
-    @Test("A request in progress when the server stops is answered with notice that the connection ends")
+    @Test("a request in progress when the server stops is answered with notice that the connection ends")
     func inFlight() async throws {
         let server = try await TestServer { $0.drainWindow = .seconds(5) }
         let token = try await server.token("ann")
@@ -64,7 +64,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("An answer that a client is still reading when the server stops arrives whole")
+    @Test("an answer that a client is still reading when the server stops arrives whole")
     func slowReader() async throws {
         let server = try await TestServer { $0.drainWindow = .seconds(5) }
         let idle = try await RawConnection.connect(port: server.port)
@@ -87,7 +87,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("A server that stops while its disk hangs ends in time, and releases its files once the disk responds")
+    @Test("a server that stops while its disk hangs ends in time, and releases its files once the disk responds")
     func hangingDisk() async throws {
         let server = try await TestServer()
         let (begun, hanging) = (Mailbox<Void>(), DispatchSemaphore(value: 0))
@@ -106,7 +106,7 @@ import Testing
         _ = await operation.result
     }
 
-    @Test("A server that stops while its disk is slow stores and answers what it accepted, and has all of it in one file")
+    @Test("a server that stops while its disk is slow stores and answers what it accepted, and has all of it in one file")
     func slowDisk() async throws {
         let server = try await TestServer()
         let (begun, waiting) = (Mailbox<Void>(), DispatchSemaphore(value: 0))
@@ -142,7 +142,7 @@ import Testing
         #expect(stored == ["one", "two"])
     }
 
-    @Test("Signals that arrive together are one: the server ends within its window")
+    @Test("signals that arrive together are one: the server ends within its window")
     func doubledSignal() async throws {
         let process = try await ServerProcess.start(directory: TemporaryDirectory.make(), arguments: ["--drain-window", "2"])
         // Two of one kind may arrive as one.
@@ -151,7 +151,7 @@ import Testing
         #expect(await process.end(within: .seconds(60)) == 0)
     }
 
-    @Test("A second signal, more than a second after the first, ends the process at once")
+    @Test("a second signal, more than a second after the first, ends the process at once")
     func secondSignal() async throws {
         let directory = TemporaryDirectory.make()
         let process = try await ServerProcess.start(directory: directory, arguments: ["--drain-window", "300"])

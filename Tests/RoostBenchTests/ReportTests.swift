@@ -4,7 +4,7 @@ import Testing
 
 /// Counting and reporting, without a server.
 @Suite struct ReportTests {
-    @Test("A histogram gives the median and the 99th percentile of its values, to 3 %")
+    @Test("a histogram gives the median and the 99th percentile of its values, to 3 %")
     func percentiles() {
         var times = Histogram()
         for microseconds in 1...1000 { times.record(UInt64(microseconds) * 1000) }
@@ -18,7 +18,7 @@ import Testing
         #expect(Histogram().median == 0)
     }
 
-    @Test("A figure meets its goals if all of them are met, those about its floor by the ratio")
+    @Test("a figure meets its goals if all of them are met, those about its floor by the ratio")
     func goals() {
         let cases: [(Figure, Bool?)] = [
             (Figure("none", 1, "s"), nil),
@@ -32,7 +32,7 @@ import Testing
         #expect(cases[4].0.target == "≤ 10, ≤ 1.40 × floor")
     }
 
-    @Test("Compared costs are medians, and their ratio is above one if this build costs more")
+    @Test("compared costs are medians, and their ratio is above one if this build costs more")
     func comparison() {
         let cost = ComparedCost(name: "a send", unit: "µs", runs: [9, 6, 7], otherRuns: [5, 4, 6, 5])
         #expect([cost.median, cost.otherMedian, cost.ratio] == [7, 5, 1.4])

@@ -17,7 +17,7 @@ struct CancelledCallListTests {
     private static let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
 
-    @Test("Every asynchronous function of the SDK is among the cancelled calls, as often as it has forms")
+    @Test("every asynchronous function of the SDK is among the cancelled calls, as often as it has forms")
     func complete() throws {
         let declared = try Self.counted(Self.declaredFunctions())
         let named = try Self.counted(Self.namedFunctions())
@@ -28,7 +28,7 @@ struct CancelledCallListTests {
         #expect(declared.count > 80, "The sources weren't read.")
     }
 
-    @Test("A declaration is asynchronous if its own signature says so, and not one of its parameters")
+    @Test("a declaration is asynchronous if its own signature says so, and not one of its parameters")
     func readsDeclarations() {
         let code = """
             extension Chat {

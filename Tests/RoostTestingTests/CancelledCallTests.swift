@@ -85,7 +85,7 @@ struct CancelledCallTests {
     }
 
     @Test(
-        "AM-29 R39 Every call ends if it is cancelled at any of its waits; nothing acknowledged is lost or doubled, and the chat still works"
+        "AM-29 R39 every call ends if it is cancelled at any of its waits; nothing acknowledged is lost or doubled, and the chat still works"
     )
     func everywhere() async throws {
         let server = try await CancelledCalls.server()
@@ -102,7 +102,7 @@ struct CancelledCallTests {
     }
 
     @Test(
-        "R39 While the server is away every call ends if it is cancelled at any of its waits; acknowledged messages arrive when it is back"
+        "R39 while the server is away every call ends if it is cancelled at any of its waits; acknowledged messages arrive when it is back"
     )
     func away() async throws {
         let server = try await CancelledCalls.server()

@@ -7,7 +7,7 @@ import Testing
 /// The model of the article on a chat screen, which apps start from.
 @MainActor @Suite("Samples: the chat screen", .timeLimit(.minutes(5)))
 struct ChatScreenModelTests {
-    @Test("A text that can't be sent returns to the field, with the reason; one that is sent doesn't")
+    @Test("a text that can't be sent returns to the field, with the reason; one that is sent doesn't")
     func refusedText() async throws {
         let server = try await RoostTestServer()
         let screen = ChatScreenModel("general", of: server.chat(as: "ann"))
@@ -21,7 +21,7 @@ struct ChatScreenModelTests {
         try await server.stop()
     }
 
-    @Test("The refusal of a text stays while rows appear; white space can't be sent")
+    @Test("the refusal of a text stays while rows appear; white space can't be sent")
     func refusalStays() async throws {
         let server = try await RoostTestServer()
         let ann = server.chat(as: "ann")
@@ -42,7 +42,7 @@ struct ChatScreenModelTests {
         try await server.stop()
     }
 
-    @Test("A row that leaves the screen while it loads older rows shows no error, and the next row loads them")
+    @Test("a row that leaves the screen while it loads older rows shows no error, and the next row loads them")
     func cancelledRow() async throws {
         let server = try await RoostTestServer()
         let (ann, bob) = (server.chat(as: "ann"), server.chat(as: "bob"))
@@ -71,7 +71,7 @@ struct ChatScreenModelTests {
         try await server.stop()
     }
 
-    @Test("A message that arrives above a pending row is marked as read once it is visible")
+    @Test("a message that arrives above a pending row is marked as read once it is visible")
     func aboveWaiting() async throws {
         let server = try await RoostTestServer()
         let (ann, bob) = (server.chat(as: "ann"), server.chat(as: "bob"))
@@ -99,7 +99,7 @@ struct ChatScreenModelTests {
         try await server.stop()
     }
 
-    @Test("A refused change of another user's message is discarded")
+    @Test("a refused change of another user's message is discarded")
     func refusedChange() async throws {
         let server = try await RoostTestServer()
         let (ann, bob) = (server.chat(as: "ann"), server.chat(as: "bob"))

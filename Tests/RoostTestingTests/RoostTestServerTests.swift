@@ -13,7 +13,7 @@ struct RoostTestServerTests {
         return []
     }
 
-    @Test("Two users talk, and unread messages are counted")
+    @Test("two users talk, and unread messages are counted")
     func talk() async throws {
         let server = try await RoostTestServer()
         let (ann, bob) = (server.chat(as: "ann"), server.chat(as: "bob"))
@@ -30,7 +30,7 @@ struct RoostTestServerTests {
         try await server.stop()
     }
 
-    @Test("While the server is away a message waits, and it is sent when the server comes back with its data")
+    @Test("while the server is away a message waits, and it is sent when the server comes back with its data")
     func outage() async throws {
         let server = try await RoostTestServer()
         let ann = server.chat(as: "ann")
@@ -52,7 +52,7 @@ struct RoostTestServerTests {
         try await server.stop()
     }
 
-    @Test("An operation is called as a backend does; refusals are thrown; a token may have expired")
+    @Test("an operation is called as a backend does; refusals are thrown; a token may have expired")
     func backend() async throws {
         let server = try await RoostTestServer()
         let bob = try await server.call(UpsertUser(user: "bob", displayName: "Bob"), as: "backend", role: .admin)
@@ -73,7 +73,7 @@ struct RoostTestServerTests {
     }
 
     @Test(
-        "If the server's tokens may be valid for less than an hour, so are those of its chats; one that is valid for longer is refused"
+        "if the server's tokens may be valid for less than an hour, so are those of its chats; one that is valid for longer is refused"
     )
     func shortTokens() async throws {
         let server = try await RoostTestServer(options: AppOptions(tokenLifetimeSecondsMax: 60))
@@ -89,7 +89,7 @@ struct RoostTestServerTests {
         try await server.stop()
     }
 
-    @Test("A test advances the time, for the server and its chats: a silence ends, and waiting messages are sent")
+    @Test("a test advances the time, for the server and its chats: a silence ends, and waiting messages are sent")
     func time() async throws {
         let server = try await RoostTestServer()
         let (ann, bob) = (server.chat(as: "ann"), server.chat(as: "bob"))
@@ -117,7 +117,7 @@ struct RoostTestServerTests {
     }
 
     @Test(
-        "A chat that an app's own code makes with the server's configuration follows the test's clock too, and has the given storage"
+        "a chat that an app's own code makes with the server's configuration follows the test's clock too, and has the given storage"
     )
     func ownChat() async throws {
         let server = try await RoostTestServer()
@@ -140,7 +140,7 @@ struct RoostTestServerTests {
         try await server.stop()
     }
 
-    @Test("A change whose answer was lost more than 7 days ago is reported as of unknown outcome, and isn't made twice")
+    @Test("a change whose answer was lost more than 7 days ago is reported as of unknown outcome, and isn't made twice")
     func oldKey() async throws {
         let server = try await RoostTestServer()
         let directory = FileManager.default.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")

@@ -15,7 +15,7 @@ struct RowValueTests {
     }
 
     @Test(
-        "A row of a message shows what it is made from: sender, mentions, state and change; one on its way is the same with its client id"
+        "a row of a message shows what it is made from: sender, mentions, state and change; one on its way is the same with its client id"
     )
     func messages() {
         #expect(previewRows().map(\.text) == ["hello", "hi", "Anyone here?"])
@@ -36,7 +36,7 @@ struct RowValueTests {
         #expect(MessageItem("hi", sender: bob, createdAt: time) != MessageItem("hi", sender: bob, createdAt: time))
     }
 
-    @Test("Rows of channels, members and invitations, entries of the outbox and events show what they are made from")
+    @Test("rows of channels, members and invitations, entries of the outbox and events show what they are made from")
     func others() {
         let channel = Channel(
             channelId: "general", type: .community,

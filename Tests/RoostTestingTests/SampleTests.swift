@@ -37,7 +37,7 @@ struct SampleTests {
     }
 
     @Test(
-        "Every sample of the articles, README.md and the pages of docs for apps is compiled here, and every compiled one is shown")
+        "every sample of the articles, README.md and the pages of docs for apps is compiled here, and every compiled one is shown")
     func compiled() throws {
         let samples = try Self.files(in: URL(filePath: #filePath).deletingLastPathComponent().appending(path: "Samples"), "swift")
         let compiled = try samples.flatMap { try Self.blocks(of: $0, from: "// sample.begin", to: "// sample.end") }
@@ -55,7 +55,7 @@ struct SampleTests {
         #expect(compiled.count > 15)
     }
 
-    @Test("The first message takes less than 12 lines, and README.md shows it too")
+    @Test("the first message takes less than 12 lines, and README.md shows it too")
     func firstMessage() throws {
         let article = try Self.blocks(of: Self.catalog.appending(path: "FirstMessage.md"), from: "```swift", to: "```")
         let readme = try Self.blocks(of: Self.root.appending(path: "README.md"), from: "```swift", to: "```")

@@ -61,7 +61,7 @@ struct CheckerTests {
 
     private func invariants(_ checker: Checker) -> [String] { checker.verdicts.map(\.invariant) }
 
-    @Test("A sound history has no verdict")
+    @Test("a sound history has no verdict")
     func sound() {
         var checker = checker()
         checker.stored(store(), by: "ann-1", touching: [general], isExact: true)

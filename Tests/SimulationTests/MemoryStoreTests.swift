@@ -10,7 +10,7 @@ import Testing
 
 @Suite("The model of the store in simulations")
 struct MemoryStoreTests {
-    @Test("It holds what the store holds after the same writes", arguments: Seeds.first(3))
+    @Test("it holds what the store holds after the same writes", arguments: Seeds.first(3))
     func agreement(seed: UInt64) async throws {
         let transactions = try writes(seed: seed)
         let store = try Self.store(.standard)
@@ -48,7 +48,7 @@ struct MemoryStoreTests {
         }
     }
 
-    @Test("SB-14 SB-59 It holds kinds that it doesn't name, and drops rows about messages concealed or deleted for good")
+    @Test("SB-14 SB-59 it holds kinds that it doesn't name, and drops rows about messages concealed or deleted for good")
     func otherKinds() async throws {
         let kinds = RowKinds.standard.adding([Mark.self])
         let store = try Self.store(kinds)
@@ -64,7 +64,7 @@ struct MemoryStoreTests {
         #expect(held == [all, all, ["2", "3", "5"], ["2", "3", "5"], ["5"], ["5"], [], [], ["2"], ["2"], []])
     }
 
-    @Test("ST-10 It ends the visits that aren't to be kept")
+    @Test("ST-10 it ends the visits that aren't to be kept")
     func visits() async throws {
         let store = try Self.store(.standard)
         var model = MemoryStore(user: "ann")

@@ -28,13 +28,13 @@ struct SimulationTests {
         #expect(outcome.verdicts.isEmpty, "\(outcome.failure)")
     }
 
-    @Test("A seed gives the same history each time", arguments: Seeds.first(3))
+    @Test("a seed gives the same history each time", arguments: Seeds.first(3))
     func replay(seed: UInt64) throws {
         #expect(try Simulation(seed: seed).run().hash == Simulation(seed: seed).run().hash)
     }
 
     @Test(
-        "The histories contain invitations, roles, hiding, preferences, marks as unread, receipts, signed-out devices and shared writes"
+        "the histories contain invitations, roles, hiding, preferences, marks as unread, receipts, signed-out devices and shared writes"
     )
     func memberships() throws {
         var kinds: Set<Event.Kind> = []

@@ -3,7 +3,7 @@ import Testing
 /// Checks that a build for the oldest systems would make, which Linux can't: there nothing is too new.
 @Suite("Availability")
 struct AvailabilityTests {
-    @Test("Every declaration and call of `next(isolation:)` in the SDK is in a function that says which systems have it")
+    @Test("every declaration and call of `next(isolation:)` in the SDK is in a function that says which systems have it")
     func isolatedIteration() {
         let wrong = SourceFile.sources.filter { $0.target == "Roost" }.flatMap { file in
             Self.unmarked(in: file.codeLines).map { "\(file.path):\($0 + 1)" }
@@ -11,7 +11,7 @@ struct AvailabilityTests {
         #expect(wrong == [])
     }
 
-    @Test("The reading of availability checks the attributes above a line's function")
+    @Test("the reading of availability checks the attributes above a line's function")
     func readsAttributes() {
         let code = CodeReader.code(
             of: """

@@ -4,7 +4,7 @@ import Testing
 /// The table at the end of SECURITY.md, which names the tests that cover each claim.
 @Suite("Claims")
 struct ClaimTests {
-    @Test("Every suite and test named in SECURITY.md exists, and every claim in its table names one or says why there is none")
+    @Test("every suite and test named in SECURITY.md exists, and every claim in its table names one or says why there is none")
     func securityNamesTests() throws {
         let text = try String(contentsOf: SourceFile.root.appending(path: "SECURITY.md"), encoding: .utf8)
         let parts = text.components(separatedBy: "\n## The tests of these claims\n")

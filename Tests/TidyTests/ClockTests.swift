@@ -5,7 +5,7 @@ import Testing
 struct ClockTests {
     private static let server = SourceFile.sources.filter { ["RoostServer", "RoostDatabase"].contains($0.target) }
 
-    @Test("Threads of the server wait with a time limit only by MonotonicSemaphore: on Linux others wait until a time of day")
+    @Test("threads of the server wait with a time limit only by MonotonicSemaphore: on Linux others wait until a time of day")
     func waiting() {
         let timed =
             /\bNSCondition(Lock)?\b|\.wait\((timeout|wallTimeout|until):|\block\(before:|sleep\(until: *Date|pthread_cond_timed|\bsem_timed|\bRunLoop\b|\bDispatchWallTime\b|wallDeadline/
@@ -19,7 +19,7 @@ struct ClockTests {
         #expect(Self.server.flatMap { $0.places(of: /\bMonotonicSemaphore\(/) }.count > 5)
     }
 
-    @Test("No time limit of the server is a date")
+    @Test("no time limit of the server is a date")
     func limits() {
         let dates = /timeIntervalSinceNow|Date\(\) *[<>]|[<>]=? *Date\(\)|addingTimeInterval|timeIntervalSince\(/
         #expect(Self.server.flatMap { $0.places(of: dates) } == [])

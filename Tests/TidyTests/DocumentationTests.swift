@@ -23,7 +23,7 @@ struct DocumentationTests {
     ///
     /// Exempt: a protocol's documented requirements, except fields; further forms of a documented function; cases of enumerations, for which
     /// `scripts/public-names` asks it where an app has them with Roost.
-    @Test("Every public type, function, property and initialiser of RoostAPI and Roost has a docstring")
+    @Test("every public type, function, property and initialiser of RoostAPI and Roost has a docstring")
     func publicIsDocumented() {
         var wrong: [String] = []
         var count = 0
@@ -47,7 +47,7 @@ struct DocumentationTests {
     }
 
     /// Only names of several words: one word can be that of a field or of a role.
-    @Test("Every code named in a docstring of RoostAPI and Roost is that of a refusal, or of a call's outcome for a user")
+    @Test("every code named in a docstring of RoostAPI and Roost is that of a refusal, or of a call's outcome for a user")
     func codesExist() {
         var codes = Set(RoostError.Code.allCases.map(\.rawValue) + MemberResult.Outcome.allCases.map(\.rawValue))
         // The code of repeated work that never ended, which isn't a refusal.
@@ -66,7 +66,7 @@ struct DocumentationTests {
     }
 
     /// Figures between two other marks look as if they were kept up to date, and become outdated beside the table that is.
-    @Test("The page of the benchmark has no HTML comments but the two marks that scripts/bench-table writes between")
+    @Test("the page of the benchmark has no HTML comments but the two marks that scripts/bench-table writes between")
     func marksOfThePage() throws {
         func text(_ path: String) throws -> String {
             try String(contentsOf: SourceFile.root.appending(path: path), encoding: .utf8)

@@ -23,7 +23,7 @@ struct LinkTests {
         }
     }
 
-    @Test("Every link from a document to a file or a heading of the package leads there")
+    @Test("every link from a document to a file or a heading of the package leads there")
     func linksLeadThere() throws {
         let documents = try Self.documents()
         #expect(documents.count > 100)
@@ -43,7 +43,7 @@ struct LinkTests {
         #expect(broken.isEmpty, "\(broken.joined(separator: "\n"))")
     }
 
-    @Test("Every decision that source code refers to by its file exists")
+    @Test("every decision that source code refers to by its file exists")
     func decisionsExist() {
         let files = SourceFile.sources + SourceFile.tests + SourceFile.examples
         let paths = files.flatMap { file in

@@ -50,7 +50,7 @@ struct MapTests {
         "Roost": ["Connection", "Live", "Store", "Sync", "Roost.docc"],
     ]
 
-    @Test("Every target imports what the map allows it, and nothing else")
+    @Test("every target imports what the map allows it, and nothing else")
     func importsByTarget() {
         var wrong: [String] = []
         for file in SourceFile.sources {
@@ -72,7 +72,7 @@ struct MapTests {
         #expect(wrong == [])
     }
 
-    @Test("Every folder is a feature's or a job's")
+    @Test("every folder is a feature's or a job's")
     func folders() {
         let wrong = SourceFile.sources.filter { file in
             guard let jobs = Self.jobs[file.target], let folder = file.folders.first else { return false }
@@ -172,7 +172,7 @@ struct MapTests {
         ])
 
     @Test(
-        "Statements write only the tables of their own folder, and read those of others where the map says so",
+        "statements write only the tables of their own folder, and read those of others where the map says so",
         arguments: [server, client])
     func tablesByFolder(tables: Tables) throws {
         #expect(Set(tables.made) == Set(tables.owners.keys))
@@ -186,7 +186,7 @@ struct MapTests {
         #expect(found == tables.readsOfOthers)
     }
 
-    @Test("Nothing is called Utils, Helpers, Common or Manager")
+    @Test("nothing is called Utils, Helpers, Common or Manager")
     func namesForJobs() {
         let wrong = (SourceFile.sources + SourceFile.tests).filter { file in
             file.parts.contains {
@@ -196,7 +196,7 @@ struct MapTests {
         #expect(wrong.map(\.path) == [])
     }
 
-    @Test("The rules are deterministic: no clock, no randomness, no threads of their own")
+    @Test("the rules are deterministic: no clock, no randomness, no threads of their own")
     func deterministicCore() {
         let pattern =
             /\bDate\(|\bDate\.now|\bUUID\(|\.random\b|\.randomElement|\.shuffled?\(|\bThread\b|\basync\b|\bawait\b|sleep\(|RandomNumberGenerator|\bDispatch|\bTask\b|Clock\b|\bProcessInfo|\bMutex\b|\bAtomic\b|gettimeofday|\btime\(|\bactor\s+\w/
@@ -204,13 +204,13 @@ struct MapTests {
         #expect(wrong == [])
     }
 
-    @Test("Nothing in the sources ends the process because a value is missing")
+    @Test("nothing in the sources ends the process because a value is missing")
     func noForce() {
         let wrong = SourceFile.sources.flatMap { $0.places(of: /[\w\)\]\}>?]!(?!=)|\bfatalError\b/) }
         #expect(wrong == [])
     }
 
-    @Test("No unsafe annotations in SDK, rules and language; elsewhere each says why on its line")
+    @Test("no unsafe annotations in SDK, rules and language; elsewhere each says why on its line")
     func noUnsafe() {
         let pattern = /@unchecked\s+Sendable|nonisolated\(unsafe\)/
         let strict: Set<String> = ["Roost", "RoostCore", "RoostAPI"]
@@ -220,7 +220,7 @@ struct MapTests {
         #expect(wrong == [])
     }
 
-    @Test("A statement of SQL is a literal: no string made at run time becomes one")
+    @Test("a statement of SQL is a literal: no string made at run time becomes one")
     func sqlIsLiteral() {
         let wrong = SourceFile.sources.filter { ["RoostCore", "RoostDatabase"].contains($0.target) }.flatMap { file in
             file.places(of: /\bSQL\(|\.text\s*\+=|SQL\.init/) { _ in file.path.hasSuffix("Kernel/SQL.swift") }
@@ -235,7 +235,7 @@ struct MapTests {
         #expect(driver == [])
     }
 
-    @Test("Data from the bus is never stored: nothing that reads it writes to the database")
+    @Test("data from the bus is never stored: nothing that reads it writes to the database")
     func busIsNotStored() {
         let wrong = SourceFile.sources.filter { $0.path.hasPrefix("Sources/RoostServer/Cluster/") }.flatMap { file in
             file.places(of: /\bWriteTransaction\b|\.write\(lane\b|\.submit\(write\b/)
@@ -243,7 +243,7 @@ struct MapTests {
         #expect(wrong == [])
     }
 
-    @Test("Every declared operation is listed, and every listed one has a behaviour")
+    @Test("every declared operation is listed, and every listed one has a behaviour")
     func operationsAreListed() {
         var declared: Set<String> = []
         for file in SourceFile.sources where file.target == "RoostAPI" {

@@ -9,7 +9,7 @@ struct PermissionPlaceTests {
         "Permissions/Permissions.swift", "Streams/Readers.swift",
     ]
 
-    @Test("Only the table of permissions and the places that ARCHITECTURE.md names check a caller's role in the app")
+    @Test("only the table of permissions and the places that ARCHITECTURE.md names check a caller's role in the app")
     func rolesOfTheApp() {
         // No word boundary before it: to Swift's, `caller.role` is one word.
         let looks = /\.isAdmin\b|\.actsAsOperator\b|role [!=]= \.(?:service|admin|moderator|guest|user)\b|\bextension AppRole\b/

@@ -90,7 +90,7 @@ struct RowPlaceTests {
         ),
     ]
 
-    @Test("Only a feature's folders name its rows, except for places with a reason: all else goes through the list of kinds")
+    @Test("only a feature's folders name its rows, except for places with a reason: all else goes through the list of kinds")
     func rowsByFeature() throws {
         var found: Set<String> = []
         for kind in RowKinds.standard.all where !Self.ofStreams.contains(kind.kind) {
@@ -110,7 +110,7 @@ struct RowPlaceTests {
         #expect(Set(allowed).subtracting(found).sorted() == [], "an exception without a use")
     }
 
-    @Test("The reading of names distinguishes a type from longer names and from another type's member")
+    @Test("the reading of names distinguishes a type from longer names and from another type's member")
     func readsNames() {
         let lines: [Substring] = [
             "var a: [Message] = []", "Result<Message, any Error>", "Message.self", "extension Message: ContentSized {",

@@ -2,19 +2,19 @@ import Testing
 
 @Suite("Sizes")
 struct SizeTests {
-    @Test("No file has more than 500 lines")
+    @Test("no file has more than 500 lines")
     func files() {
         let wrong = (SourceFile.sources + SourceFile.tests).filter { $0.lines.count > 501 }
         #expect(wrong.map { "\($0.path): \($0.lines.count)" } == [])
     }
 
-    @Test("The terminal chat has 150 lines at most, as an example to be read at once")
+    @Test("the terminal chat has 150 lines at most, as an example to be read at once")
     func terminalChat() throws {
         let example = try #require(SourceFile.examples.first { $0.path == "Examples/TerminalChat/main.swift" })
         #expect(example.lines.count <= 151)
     }
 
-    @Test("No function has more than 70 lines")
+    @Test("no function has more than 70 lines")
     func functions() {
         let wrong = SourceFile.sources.flatMap { file in
             Self.functions(in: file.code).filter { $0.lineCount > 70 }.map { "\(file.path):\($0.line): \($0.lineCount)" }
@@ -22,7 +22,7 @@ struct SizeTests {
         #expect(wrong == [])
     }
 
-    @Test("The reading of functions finds their ends")
+    @Test("the reading of functions finds their ends")
     func readsFunctions() {
         let code = CodeReader.code(
             of: """

@@ -4,7 +4,7 @@ import Testing
 @Suite("Streams")
 struct StreamTests {
     /// The check that an operation stays within its scope is where heads are written.
-    @Test("The heads of streams are written in one file, and by the migration steps that create the tables")
+    @Test("the heads of streams are written in one file, and by the migration steps that create the tables")
     func oneWriter() {
         let writes = /(?:INSERT INTO|UPDATE|DELETE FROM)\s+(?:channel|user)_heads\b/
         let writers = SourceFile.sources.filter { $0.target == "RoostCore" && $0.text.contains(writes) }.map(\.path)

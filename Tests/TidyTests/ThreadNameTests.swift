@@ -4,7 +4,7 @@ import Testing
 /// The documentation explains a busy server's threads by the names that `top` shows.
 @Suite("Names of threads")
 struct ThreadNameTests {
-    @Test("Each thread name of the server is explained", arguments: ["ARCHITECTURE.md", "docs/performance.md"])
+    @Test("each thread name of the server is explained", arguments: ["ARCHITECTURE.md", "docs/performance.md"])
     func explained(page: String) throws {
         let text = try String(contentsOf: SourceFile.root.appending(path: page), encoding: .utf8)
         // Swift's own pool. Linux shows the last 15 bytes of the names of libdispatch's queues.

@@ -6,7 +6,7 @@ struct WaitingTests {
     private static let waiting = "Tests/RoostTests/Live/Waiting.swift"
     private static let files = SourceFile.tests.filter { ["RoostTests", "RoostTestingTests"].contains($0.target) }
 
-    @Test("The SDK's tests poll only by `until`, which has a deadline, and yield only by `letOthersRun`")
+    @Test("the SDK's tests poll only by `until`, which has a deadline, and yield only by `letOthersRun`")
     func loops() {
         let files = Self.files.filter { $0.target == "RoostTests" }
         let yields = files.flatMap { $0.places(of: /\bTask\.yield\b/) }
@@ -16,7 +16,7 @@ struct WaitingTests {
         #expect(yields.count { $0.hasPrefix(Self.waiting) } == 2, "\(Self.waiting) is read no more.")
     }
 
-    @Test("The SDK's tests that wait for a sequence have a time limit, which ends the sequence")
+    @Test("the SDK's tests that wait for a sequence have a time limit, which ends the sequence")
     func timeLimits() {
         let waiting = Self.files.filter { file in
             file.code.contains("@Test") && !file.places(of: /\bfor (?:try )?await\b|\bawait [\w.]+\.next\(/).isEmpty

@@ -179,7 +179,7 @@ import Testing
         #expect([budget.mayDecode, budget.heldBytes == 0] == [true, true])
     }
 
-    @Test("The shared sums follow within a step, and end at zero")
+    @Test("the shared sums follow within a step, and end at zero")
     func published() {
         var budget = SocketBudget(limits: .init())
         budget.undecoded(4000)
@@ -202,7 +202,7 @@ import Testing
         #expect(states == [[false, true], [true, true], [true, true], [true, false], [false, true]])
     }
 
-    @Test("The bytes that a socket holds when it authenticates count for its user too, until they are released")
+    @Test("the bytes that a socket holds when it authenticates count for its user too, until they are released")
     func holding() {
         let (server, user) = (ByteLedger(sizeBytesMax: 1000), ByteLedger(sizeBytesMax: 1000))
         for _ in 0..<3 {
@@ -237,7 +237,7 @@ import Testing
         #expect(codes == [nil, nil, .overloaded])
     }
 
-    @Test("A connection counts for its address until it authenticates, and for the user after that")
+    @Test("a connection counts for its address until it authenticates, and for the user after that")
     func connections() throws {
         var limits = ConnectionCounts.Configuration()
         (limits.totalMax, limits.unauthenticatedPerAddressMax, limits.perUserMax) = (5, 2, 2)
@@ -283,7 +283,7 @@ import Testing
         }
     }
 
-    @Test("An answer in progress when the server stops says that it is the last, and then the connection ends")
+    @Test("an answer in progress when the server stops says that it is the last, and then the connection ends")
     func connectionStates() {
         var idle = ConnectionState()
         idle.requestBegan()
@@ -340,7 +340,7 @@ import Testing
         }
     }
 
-    @Test("Events before a welcome are all sent, or beyond 1 MiB none of them")
+    @Test("events before a welcome are all sent, or beyond 1 MiB none of them")
     func heldEvents() {
         var held = HeldEvents()
         let event = ByteBuffer(repeating: 120, count: HeldEvents.sizeBytesMax / 2)

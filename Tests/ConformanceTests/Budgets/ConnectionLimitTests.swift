@@ -25,7 +25,7 @@ import Testing
     }
 
     @Test(
-        "Health checks are answered while one address is at its limit of connections, and everything else is refused with a code"
+        "health checks are answered while one address is at its limit of connections, and everything else is refused with a code"
     )
     func oneAddress() async throws {
         let origins = try AllowedOrigins(["https://app.example.com"])
@@ -49,7 +49,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("At the limit on open files the server waits before retrying, says so, and continues once it may open more")
+    @Test("at the limit on open files the server waits before retrying, says so, and continues once it may open more")
     func openFiles() async throws {
         let server = try await WatchedServer.start()
         let process = server.process.identifier
@@ -77,7 +77,7 @@ import Testing
         #expect((1...60).contains(server.log.components(separatedBy: text).count - 1))
     }
 
-    @Test("Health checks are answered while every connection is held")
+    @Test("health checks are answered while every connection is held")
     func allHeld() async throws {
         let server = try await TestServer { $0.connectionsMax = 10 }
         let held = try await Self.open(200, on: server)
@@ -98,7 +98,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("Authenticated users don't count for their address, and have their own limit; services have none")
+    @Test("authenticated users don't count for their address, and have their own limit; services have none")
     func oneUser() async throws {
         let server = try await TestServer {
             $0.unauthenticatedConnectionsPerAddressMax = 3
@@ -126,7 +126,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("Behind a trusted proxy the client's address counts, for sockets; without trust the header is ignored")
+    @Test("behind a trusted proxy the client's address counts, for sockets; without trust the header is ignored")
     func behindAProxy() async throws {
         for isTrusted in [true, false] {
             let server = try await TestServer {

@@ -23,7 +23,7 @@ import Testing
         try MetricsText(try await server.request("GET", "/metrics").body).value("roost_effects_\(name)")
     }
 
-    @Test("Effects run when they are due, once each, even if more are due than run at one time")
+    @Test("effects run when they are due, once each, even if more are due than run at one time")
     func due() async throws {
         let probe = EffectProbe()
         let server = try await TestServer { $0.effects = probe.settings }
@@ -46,7 +46,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("A kind whose external work hangs leaves room for the others")
+    @Test("a kind whose external work hangs leaves room for the others")
     func roomBesideWhatHangs() async throws {
         let probe = EffectProbe()
         let keys = (0..<40).map { "hangs \($0)" }
@@ -73,7 +73,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("An effect runs before the 1,000 of another kind that became due after it")
+    @Test("an effect runs before the 1,000 of another kind that became due after it")
     func roomBesideMany() async throws {
         let endedBefore = Mutex<Int?>(nil)
         // After the other kind by its name.
@@ -99,7 +99,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("Effects requested before a stop run after the start, and those in progress run again")
+    @Test("effects requested before a stop run after the start, and those in progress run again")
     func restart() async throws {
         let directory = TemporaryDirectory.make()
         let probe = EffectProbe()
@@ -142,7 +142,7 @@ import Testing
         return copy
     }
 
-    @Test("Effects requested before a kill run after the next start, and those in progress run again")
+    @Test("effects requested before a kill run after the next start, and those in progress run again")
     func kill() async throws {
         let killed = EffectProbe()
         killed.hang("under way")
@@ -179,7 +179,7 @@ import Testing
         for used in [first.directory, directory] { try? FileManager.default.removeItem(at: used) }
     }
 
-    @Test("An effect that fails is retried, one that fails too often is dead: /metrics shows it, and others continue")
+    @Test("an effect that fails is retried, one that fails too often is dead: /metrics shows it, and others continue")
     func failing() async throws {
         let probe = EffectProbe()
         probe.fail("once", times: 1)
@@ -272,7 +272,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("A performer that takes too long fails, and holds up no others")
+    @Test("a performer that takes too long fails, and holds up no others")
     func hanging() async throws {
         let probe = EffectProbe()
         for number in 0..<4 { probe.hang("\(number)") }

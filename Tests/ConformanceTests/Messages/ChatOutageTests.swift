@@ -162,7 +162,7 @@ import Testing
         try await server.stop()
     }
 
-    @Test("R23 End shows the newest messages again wherever /goto was, and so does sending one", arguments: [20, 30, 60, 90])
+    @Test("R23 end shows the newest messages again wherever /goto was, and so does sending one", arguments: [20, 30, 60, 90])
     func backToNewest(distance: Int) async throws {
         let (server, bob) = try await world()
         var sent: [Message] = []

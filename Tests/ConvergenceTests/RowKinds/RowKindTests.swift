@@ -24,7 +24,7 @@ struct RowKindTests {
         try world.perform(PutSticker(channel: "general", message: message, picture: picture), as: user)
     }
 
-    @Test("The core and the SDK know each kind on the wire")
+    @Test("the core and the SDK know each kind on the wire")
     func complete() {
         let kinds = RowKinds.standard.all.map { $0.kind }
         #expect(StoredRowKinds.standard.all.map { $0.kind } == kinds)
@@ -171,7 +171,7 @@ struct RowKindTests {
         #expect(try await client.stickers() == left)
     }
 
-    @Test("A client that doesn't know a kind leaves its rows out and follows the stream")
+    @Test("a client that doesn't know a kind leaves its rows out and follows the stream")
     func unknown() async throws {
         let world = try world()
         defer { try? world.execute("DROP TABLE stickers") }
@@ -182,7 +182,7 @@ struct RowKindTests {
         #expect(client.sync.saved.channels["general"]?.cursor == 5)
     }
 
-    @Test("A cache that lacks a kind is fetched again")
+    @Test("a cache that lacks a kind is fetched again")
     func newKind() async throws {
         let world = try world()
         defer { try? world.execute("DROP TABLE stickers") }

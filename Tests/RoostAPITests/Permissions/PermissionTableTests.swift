@@ -4,7 +4,7 @@ import Testing
 
 @Suite("The table of permissions")
 struct PermissionTableTests {
-    @Test("The table of docs/protocol.md is the table of permissions")
+    @Test("the table of docs/protocol.md is the table of permissions")
     func documented() throws {
         let root = URL(filePath: #filePath).deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
@@ -54,7 +54,7 @@ struct PermissionTableTests {
         }
     }
 
-    @Test("Permissions that concern no channel are blocked by no channel's state, and granted by no role")
+    @Test("permissions that concern no channel are blocked by no channel's state, and granted by no role")
     func apart() {
         let apart = Permission.allCases.filter { !$0.row.concernsChannel }
         #expect(

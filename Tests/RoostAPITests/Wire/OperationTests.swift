@@ -10,7 +10,7 @@ struct OperationTests {
         try #require(Operations.all.first { $0.name == name })
     }
 
-    @Test("Operations, permissions and events are named by a noun in the singular and a word in camel case")
+    @Test("operations, permissions and events are named by a noun in the singular and a word in camel case")
     func namesOnTheWire() {
         let names = Self.names + Permission.allCases.map(\.rawValue) + Event.Kind.allCases.map(\.rawValue)
         #expect(names.filter { $0.wholeMatch(of: /[a-z]+\.[a-z][a-zA-Z]*/) == nil } == [])

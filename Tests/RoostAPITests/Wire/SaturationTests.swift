@@ -5,7 +5,7 @@ import Testing
 struct SaturationTests {
     private static let numbers: [Int8] = [.min, .min + 1, -1, 0, 1, .max - 1, .max]
 
-    @Test("A sum out of range is the nearest number in it", arguments: numbers)
+    @Test("a sum out of range is the nearest number in it", arguments: numbers)
     func nearest(first: Int8) {
         for second in Self.numbers {
             #expect(first.addingWithSaturation(second) == Int8(clamping: Int(first) + Int(second)))
@@ -15,7 +15,7 @@ struct SaturationTests {
     }
 
     @Test(
-        "Whatever numbers a channel and a membership have, they give a number of unread messages",
+        "whatever numbers a channel and a membership have, they give a number of unread messages",
         arguments: [Int.min, -1, 0, .max - 1, .max])
     func unread(number: Int) {
         let now = Timestamp(milliseconds: 0)
@@ -35,7 +35,7 @@ struct SaturationTests {
         #expect([counters.messageCount, counters.ordinal] == [membership.readCount, membership.readCount])
     }
 
-    @Test("Every time can be written, however far from the present")
+    @Test("every time can be written, however far from the present")
     func times() {
         let texts = [Int64.min, -1, 0, .max].map { Timestamp(milliseconds: $0).description }
         #expect(

@@ -58,7 +58,7 @@ struct CallFieldsTests {
         #expect(found == expected)
     }
 
-    @Test("A mistake names the field, the value and what it should be")
+    @Test("a mistake names the field, the value and what it should be")
     func mistakes() throws {
         let found = [
             try mistake("message.send", "hello"), try mistake("message.send", "=x"),
@@ -130,7 +130,7 @@ struct CallFieldsTests {
         #expect(text == #"{"channel":"general","metadata":{"a":"[draft, 2","b":"1,","c":"{\"a\":1,}"}}"#)
     }
 
-    @Test("Every operation can be listed, helped with and completed, with every field that it has")
+    @Test("every operation can be listed, helped with and completed, with every field that it has")
     func help() throws {
         let listed = try CallHelp.list(nil)
         #expect(listed.count == Operations.all.count)
@@ -151,7 +151,7 @@ struct CallFieldsTests {
     }
 
     @Test(
-        "Completions offer operations by their beginning, fields not yet given, and the values of fields that have few")
+        "completions offer operations by their beginning, fields not yet given, and the values of fields that have few")
     func completions() {
         let words = ["roost", "call", "channel.hide", "channel=general"]
         #expect(CallCompletions.operations([], "message.s") == ["message.send", "message.sendAdmin"])
@@ -162,7 +162,7 @@ struct CallFieldsTests {
         #expect(CallCompletions.fields(["roost", "call", "nothing"], "") == [])
     }
 
-    @Test("Completions know a field and its value although bash makes three words of them")
+    @Test("completions know a field and its value although bash makes three words of them")
     func splitWords() {
         func offered(_ words: String...) -> [String] {
             CallCompletions.fields(["roost", "call", "message.send"] + words, words.last ?? "")

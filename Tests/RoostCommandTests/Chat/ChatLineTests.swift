@@ -6,14 +6,14 @@ import Testing
 @Suite("Typed lines of a chat")
 struct ChatLineTests {
     @Test(
-        "A line without a slash is a message, and so is one with two, minus the first",
+        "a line without a slash is a message, and so is one with two, minus the first",
         arguments: [("hi", "hi"), ("a /join b", "a /join b"), ("//join b", "/join b"), ("//", "/"), (" /join b", " /join b")])
     func messages(typed: String, text: String) {
         #expect(ChatLine(typed) == .message(text))
     }
 
     @Test(
-        "Commands are read with all their arguments",
+        "commands are read with all their arguments",
         arguments: [
             ("/join random", .room(.join("random"))),
             ("/JOIN   random  ", .room(.join("random"))),
@@ -48,7 +48,7 @@ struct ChatLineTests {
     }
 
     @Test(
-        "A mistake is reported in one line that shows the right form",
+        "a mistake is reported in one line that shows the right form",
         arguments: [
             ("/", "/ isn't a command; /help lists them, // sends it as a text"),
             ("/jion random", "/jion isn't a command; /help lists them, //jion sends it as a text"),
@@ -90,10 +90,10 @@ struct ChatLineTests {
         #expect(ChatLine(typed) == .refused(reason))
     }
 
-    @Test("The help of /goto says that days are those of UTC")
+    @Test("the help of /goto says that days are those of UTC")
     func days() { #expect(ChatHelp.lines(of: .goto).contains { $0.contains("days in UTC") }) }
 
-    @Test("Every command in the help exists, and needs no more than it says")
+    @Test("every command in the help exists, and needs no more than it says")
     func helpIsComplete() {
         let wrong = ChatHelp.commands.flatMap { [$0.name.rawValue] + $0.aliases }.filter { name in
             if case .refused(let reason) = ChatLine("/\(name)") { !reason.contains("? /\(name) ") } else { false }

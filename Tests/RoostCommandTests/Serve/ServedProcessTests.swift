@@ -7,7 +7,7 @@ import Testing
 
 /// Properties of the whole process in which a server runs.
 @Suite struct ServedProcessTests {
-    @Test("A server's process turns off SQLite's memory counting, whose lock all connections would share")
+    @Test("a server's process turns off SQLite's memory counting, whose lock all connections would share")
     func uncountedMemory() async {
         await #expect(processExitsWith: .exitCode(70)) {
             let directory = FileManager.default.temporaryDirectory.appending(path: "roost-served-\(UUID().uuidString)")

@@ -107,7 +107,7 @@ struct FormerVersionTests {
         #expect(try world.perform(GetTotalUnread(), as: "bob").unreadCount == 1)
     }
 
-    @Test("Roles grant the same as before their permissions were renamed")
+    @Test("roles grant the same as before their permissions were renamed")
     func permissionNames() throws {
         let world = try CoreWorld()
         let before = #"{"role":"clerk","rank":3,"permissions":["channel.rateLimit","member.invite","message.send"]}"#
@@ -214,7 +214,7 @@ struct FormerVersionTests {
 
     #if Cluster
     @Test(
-        "A migration that fails in any of its steps leaves a PostgreSQL database unchanged, and the next start does all of it",
+        "a migration that fails in any of its steps leaves a PostgreSQL database unchanged, and the next start does all of it",
         // The earlier steps were made by the dump's version.
         arguments: Migrations.steps.map(\.name).drop { $0 != "0012 one version at a time" })
     func brokenOff(step: String) throws {

@@ -4,7 +4,7 @@ import Testing
 /// The only way in which threads of the server wait with a time limit.
 @Suite("Monotonic semaphore")
 struct MonotonicSemaphoreTests {
-    @Test("A wait ends at its time limit, and not before")
+    @Test("a wait ends at its time limit, and not before")
     func timeout() async {
         let results = await onThread {
             let (semaphore, started) = (MonotonicSemaphore(), ContinuousClock.now)
@@ -14,7 +14,7 @@ struct MonotonicSemaphoreTests {
         #expect(results == [false, false, false, true])
     }
 
-    @Test("Each signal ends one wait, also one that begins later, whatever its time limit")
+    @Test("each signal ends one wait, also one that begins later, whatever its time limit")
     func counted() async {
         let results = await onThread {
             let semaphore = MonotonicSemaphore()
@@ -25,7 +25,7 @@ struct MonotonicSemaphoreTests {
         #expect(results == [true, true, true, false])
     }
 
-    @Test("A signal of another thread ends a wait, with or without a time limit")
+    @Test("a signal of another thread ends a wait, with or without a time limit")
     func signalled() async {
         let (first, second) = (MonotonicSemaphore(), MonotonicSemaphore())
         let results = await onThreads(2) { thread in
@@ -42,7 +42,7 @@ struct MonotonicSemaphoreTests {
         #expect(results == [true, true])
     }
 
-    @Test("No signal from many threads to many threads is lost")
+    @Test("no signal from many threads to many threads is lost")
     func many() async {
         let semaphore = MonotonicSemaphore()
         let results = await onThreads(8) { thread in

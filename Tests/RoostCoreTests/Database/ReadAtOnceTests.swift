@@ -38,7 +38,7 @@ struct ReadAtOnceTests {
         try database.readWithoutBlocking { try text(of: number, in: $0)?.count } ?? nil
     }
 
-    @Test("Pages in the system's memory are read, and pages that it would have to read from the disk aren't waited for")
+    @Test("pages in the system's memory are read, and pages that it would have to read from the disk aren't waited for")
     func memory() throws {
         try withRows { database, file in
             let size = database.canReadWithoutBlocking ? 3000 : nil
@@ -68,7 +68,7 @@ struct ReadAtOnceTests {
         #endif
     }
 
-    @Test("A rule's refusal is passed on, and the next read starts over")
+    @Test("a rule's refusal is passed on, and the next read starts over")
     func refusal() throws {
         try withRows { database, _ in
             let refusal = RoostError(.notFound, "It isn't there.")
@@ -87,7 +87,7 @@ struct ReadAtOnceTests {
 /// The same for a database behind a socket.
 @Suite("Reads at once of PostgreSQL", .enabled(if: TestDatabase.Engine.chosen == .postgresql))
 struct ReadAtOnceOfPostgreSQLTests {
-    @Test("A database behind a socket would always be waited for: no read is begun")
+    @Test("a database behind a socket would always be waited for: no read is begun")
     func neverBegun() throws {
         let files = try TestDatabase()
         let database = try files.open()

@@ -9,7 +9,7 @@ import Testing
 /// The connections for reading, which threads share.
 @Suite("Reader pool")
 struct ReaderPoolTests {
-    @Test("A thread that returns a reader and takes one again queues after the waiting threads")
+    @Test("a thread that returns a reader and takes one again queues after the waiting threads")
     func inTurn() async throws {
         let pool = ReaderPool<Int>()
         pool.add(1)
@@ -33,7 +33,7 @@ struct ReaderPoolTests {
         #expect(order.withLock { $0 } == ["waited", "again"])
     }
 
-    @Test("A pool that is being drained takes back lent readers, and refuses new requests")
+    @Test("a pool that is being drained takes back lent readers, and refuses new requests")
     func drained() async throws {
         let pool = ReaderPool<Int>()
         for reader in [1, 2] { pool.add(reader) }
@@ -64,7 +64,7 @@ struct ReaderPoolTests {
         #expect(throws: DatabaseFailure.self) { try pool.withReader { _ in } }
     }
 
-    @Test("A reader is lent without waiting only while one is free, and not after the pool was drained")
+    @Test("a reader is lent without waiting only while one is free, and not after the pool was drained")
     func atOnce() throws {
         let pool = ReaderPool<Int>()
         pool.add(1)

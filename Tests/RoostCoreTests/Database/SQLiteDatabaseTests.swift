@@ -40,7 +40,7 @@ struct SQLiteDatabaseTests {
         }
     }
 
-    @Test("The connections share one page cache: three quarters of it are the writer's, the rest the readers'")
+    @Test("the connections share one page cache: three quarters of it are the writer's, the rest the readers'")
     func pageCache() throws {
         try inDirectory { directory in
             let database = try SQLiteDatabase(directory: directory, pageCacheBytes: 40 << 20)
@@ -48,7 +48,7 @@ struct SQLiteDatabaseTests {
         }
     }
 
-    @Test("A statement is compiled once, whatever values are bound to it", .enabled(if: TestDatabase.Engine.chosen == .sqlite))
+    @Test("a statement is compiled once, whatever values are bound to it", .enabled(if: TestDatabase.Engine.chosen == .sqlite))
     func compilesOnce() throws {
         let world = try CoreWorld()
         let database = try #require(world.database as? SQLiteDatabase)
@@ -169,7 +169,7 @@ struct SQLiteDatabaseTests {
         }
     }
 
-    @Test("A statement continues even after more others ran between its rows than a connection keeps")
+    @Test("a statement continues even after more others ran between its rows than a connection keeps")
     func displacedStatement() throws {
         try inDirectory { directory in
             let database = try SQLiteDatabase(directory: directory)
@@ -194,7 +194,7 @@ struct SQLiteDatabaseTests {
     }
 
     @Test(
-        "A process that turns off SQLite's memory counting before using SQLite has none counted; a later call has no effect")
+        "a process that turns off SQLite's memory counting before using SQLite has none counted; a later call has no effect")
     func uncounted() async {
         for isFirst in [true, false] {
             await #expect(processExitsWith: .exitCode(isFirst ? 70 : 71)) { [isFirst = isFirst as Bool] in

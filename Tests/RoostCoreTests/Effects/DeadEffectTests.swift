@@ -13,7 +13,7 @@ import Testing
         try world.database.read { try $0.effectsDue(of: [Self.name], at: world.now, limit: 10).due }
     }
 
-    @Test("Dead effects are listed page by page, newest first, each with its failure's code and without its payload")
+    @Test("dead effects are listed page by page, newest first, each with its failure's code and without its payload")
     func listing() throws {
         let world = try CoreWorld()
         var expected: [DeadEffect] = []
@@ -43,7 +43,7 @@ import Testing
         #expect(!json.contains("secret"))
     }
 
-    @Test("A retried dead effect is due immediately with all its attempts left; a waiting one stays as it is")
+    @Test("a retried dead effect is due immediately with all its attempts left; a waiting one stays as it is")
     func retrying() throws {
         let world = try CoreWorld()
         try world.deadEffect("test.dead", key: "1")
@@ -67,7 +67,7 @@ import Testing
         #expect(try world.dump() == before)
     }
 
-    @Test("Only admins and services see and retry effects; a missing or invalid one is refused, and nothing changes")
+    @Test("only admins and services see and retry effects; a missing or invalid one is refused, and nothing changes")
     func refusals() throws {
         let world = try CoreWorld()
         try world.deadEffect("test.dead", key: "1")

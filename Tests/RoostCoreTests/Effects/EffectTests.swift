@@ -18,7 +18,7 @@ import Testing
         try world.database.read { try $0.effectsDue(of: [Self.name], at: world.now, limit: 10).due }
     }
 
-    @Test("An effect is stored with the operation that requests it, and one of the same kind and key replaces it")
+    @Test("an effect is stored with the operation that requests it, and one of the same kind and key replaces it")
     func asking() throws {
         let world = try CoreWorld()
         let later = Timestamp(milliseconds: world.now.milliseconds + 5000)
@@ -54,7 +54,7 @@ import Testing
         #expect(try due(world).contains { $0.key == key && $0.payload == payload })
     }
 
-    @Test("An effect ends once; a runner that is late, or whose effect was requested again, ends nothing")
+    @Test("an effect ends once; a runner that is late, or whose effect was requested again, ends nothing")
     func leasing() throws {
         let world = try CoreWorld()
         try world.inContext { try $0.schedule(Self.name, key: "a", at: $0.now) }
@@ -81,7 +81,7 @@ import Testing
         #expect(try due(world).map(\.payload) == ["new"])
     }
 
-    @Test("A failed effect is retried after 1, 2, 4 … seconds, and finally is dead, shown, and can be requested again")
+    @Test("a failed effect is retried after 1, 2, 4 … seconds, and finally is dead, shown, and can be requested again")
     func failing() throws {
         #expect((1...14).map(EffectKind.pauseSeconds) == [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3600, 3600])
         let world = try CoreWorld()
@@ -102,7 +102,7 @@ import Testing
         #expect(try world.database.read { try $0.effectsState(of: [Self.name], at: world.now) }.deadCount == 0)
     }
 
-    @Test("An effect of an unknown kind is kept and shown, and holds up nothing")
+    @Test("an effect of an unknown kind is kept and shown, and holds up nothing")
     func unknown() throws {
         let world = try CoreWorld()
         try world.inContext { context in

@@ -165,7 +165,7 @@ import Testing
         #expect(try world.rows("SELECT COUNT(*) FROM operation_keys") { $0.int() } == [0])
     }
 
-    @Test("A user's keys are limited at a time; the app's backend's aren't")
+    @Test("a user's keys are limited at a time; the app's backend's aren't")
     func count() throws {
         let world = try world()
         let count = Limits.idempotencyKeysPerUser
@@ -184,7 +184,7 @@ import Testing
         #expect(try world.perform(hide, key: key(world), as: "ann") != nil)
     }
 
-    @Test("A key is a UUID of version 7, in letters of either case")
+    @Test("a key is a UUID of version 7, in letters of either case")
     func format() throws {
         let key = try IdempotencyKey("0192F3A0-5C1E-7D3B-9A4F-6E2B8C0D1E2F")
         #expect(key.rawValue == "0192f3a0-5c1e-7d3b-9a4f-6e2b8c0d1e2f" && key.madeAt.milliseconds == 0x0192_f3a0_5c1e)

@@ -15,7 +15,7 @@ struct SQLTests {
         #expect(sql.values == [.text(evil), .integer(3), .null, .integer(1), .text("owner")])
     }
 
-    @Test("A statement's pieces are the same whatever its values, and different for each text")
+    @Test("a statement's pieces are the same whatever its values, and different for each text")
     func pieces() {
         func list(_ names: [String], isDescending: Bool = false) -> SQL {
             let order: SQL = isDescending ? "DESC" : "ASC"
@@ -42,7 +42,7 @@ struct SQLTests {
         #expect(rows.values == [.integer(1), .null, .integer(2), .text("x")])
     }
 
-    @Test("A statement that begins with SELECT only reads, even if the word is a separate piece")
+    @Test("a statement that begins with SELECT only reads, even if the word is a separate piece")
     func selections() {
         let beginning: SQL = "SELECT a"
         let selections: [SQL] = ["SELECT 1", "\(beginning) FROM t"]

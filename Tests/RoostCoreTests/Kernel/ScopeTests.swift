@@ -37,7 +37,7 @@ struct ScopeTests {
     }
 
     @Test(
-        "An operation that advances a stream outside its scope fails, which isn't a refusal, and stores nothing",
+        "an operation that advances a stream outside its scope fails, which isn't a refusal, and stores nothing",
         arguments: cases)
     func outside(_ given: ScopeViolation) throws {
         let world = try world()
@@ -64,7 +64,7 @@ struct ScopeTests {
         }
     }
 
-    @Test("The same operations succeed within a scope that names the streams they advance, or says that they find them")
+    @Test("the same operations succeed within a scope that names the streams they advance, or says that they find them")
     func inside() throws {
         let world = try world()
         try world.perform(Misplaced(.send, in: "general", channels: ["general"]), as: "ann")
@@ -77,7 +77,7 @@ struct ScopeTests {
         #expect(try world.perform(GetChannel(channel: made), as: "ann").channel.displayName == "made")
     }
 
-    @Test("Without a scope, as in a read, nothing can advance a stream")
+    @Test("without a scope, as in a read, nothing can advance a stream")
     func nothing() throws {
         let world = try world()
         let before = try world.dump()

@@ -99,7 +99,7 @@ struct WireNameTests {
 
     private static func firstWord(of text: String) -> String { String(text.prefix { $0 != " " }) }
 
-    @Test("An operation, each of its permissions and each of its events have one noun, except for the listed exceptions")
+    @Test("an operation, each of its permissions and each of its events have one noun, except for the listed exceptions")
     func nounsAreShared() throws {
         func noun(_ name: Substring) -> Substring { name.prefix { $0 != "." } }
         let pairs = try Self.announced().union(Self.required)
@@ -121,7 +121,7 @@ struct WireNameTests {
         "invitation.mine", "reading.total", "reading.unread", "stream.channelChanges", "stream.myChanges", "user.me",
     ]
 
-    @Test("An operation is named with a verb, or for its answer if it only reads")
+    @Test("an operation is named with a verb, or for its answer if it only reads")
     func operationsHaveVerbs() {
         let others = Operations.all.filter { operation in
             !Self.verbs.contains(String(operation.name.drop { $0 != "." }.dropFirst().prefix { $0.isLowercase }))
@@ -130,7 +130,7 @@ struct WireNameTests {
         #expect(others.allSatisfy { $0.isReadOnly })
     }
 
-    @Test("Every permission is required by an operation")
+    @Test("every permission is required by an operation")
     func permissionsAreRequired() {
         let permissions = Set(Self.required.compactMap { $0.split(separator: " ").last.map(String.init) })
         #expect(Permission.allCases.map(\.rawValue).filter { !permissions.contains($0) } == [])

@@ -272,7 +272,7 @@ struct PushTests {
         #expect(users(try Self.handOff(in: world)) == [["ben", "cid"]])
     }
 
-    @Test("Each channel has one pending row; messages during its hand-off go to the next one, and deleted ones to none")
+    @Test("each channel has one pending row; messages during its hand-off go to the next one, and deleted ones to none")
     func merging() throws {
         let world = try Self.world()
         try world.channel("other", owner: "ann", members: ["ben"])
@@ -299,7 +299,7 @@ struct PushTests {
         #expect(Set(rest.map(\.message.text)) == ["other", "4"] && rest.count == 2)
     }
 
-    @Test("A hundred messages are handed off at once, and the others after them")
+    @Test("a hundred messages are handed off at once, and the others after them")
     func pages() throws {
         let world = try Self.world()
         for number in 1...250 { try send(SendMessage(channel: "room", clientId: "\(number)", text: "\(number)"), in: world) }
@@ -308,7 +308,7 @@ struct PushTests {
         #expect(try Self.handOff(in: world).map(\.message.text) == (1...250).map { "\($0)" })
     }
 
-    @Test("In a channel of very many members only members mentioned by name get a push")
+    @Test("in a channel of very many members only members mentioned by name get a push")
     func large() throws {
         let world = try Self.world()
         try world.execute("UPDATE channel_heads SET member_count = \(Int64(Limits.largeChannelMembers) + 1)")
@@ -340,7 +340,7 @@ struct PushTests {
         for effect in late { #expect(try world.inContext { try $0.pushes(for: effect) }.notifications.isEmpty) }
     }
 
-    @Test("Without a push sender nothing is written; for a deleted channel nothing is handed off")
+    @Test("without a push sender nothing is written; for a deleted channel nothing is handed off")
     func nobody() throws {
         let world = try Self.world()
         world.handsOffPushes = false

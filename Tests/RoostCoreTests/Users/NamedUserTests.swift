@@ -24,7 +24,7 @@ struct NamedUserTests {
     private let cat = UserSummary(userId: "cat", version: 1)
 
     @Test(
-        "A page of messages brings its senders, each once, with name, picture and version; one without messages brings nobody")
+        "a page of messages brings its senders, each once, with name, picture and version; one without messages brings nobody")
     func history() throws {
         let world = try world()
         #expect(try world.perform(ListMessages(channel: "general"), as: "ann").users == nil)
@@ -39,7 +39,7 @@ struct NamedUserTests {
         #expect(renamed == UserSummary(userId: "bob", displayName: "Robert", avatarFileId: "bob.png", version: 2))
     }
 
-    @Test("The users of a page have neither metadata nor times, and a deactivated user looks the same as before")
+    @Test("the users of a page have neither metadata nor times, and a deactivated user looks the same as before")
     func small() throws {
         let world = try world()
         try world.send("hi", to: "general", as: "bob")
@@ -49,7 +49,7 @@ struct NamedUserTests {
         #expect(text == #"[{"userId":"bob","displayName":"Bob","avatarFileId":"bob.png","version":1}]"#)
     }
 
-    @Test("SB-25 Pages of channels and of invitations bring the senders of the last messages, inviters and invited users")
+    @Test("SB-25 pages of channels and of invitations bring the senders of the last messages, inviters and invited users")
     func lists() throws {
         let world = try world()
         try world.send("hi", to: "general", as: "bob")
@@ -65,7 +65,7 @@ struct NamedUserTests {
         #expect(try world.perform(ListMyInvitations(), as: "dan").users == [cat, dan])
     }
 
-    @Test("R06 A single channel brings the sender of its last message and the inviter, to users who join, ask or accept")
+    @Test("R06 a single channel brings the sender of its last message and the inviter, to users who join, ask or accept")
     func views() throws {
         let world = try world()
         for user in ["dan", "eve"] as [UserID] { try world.user(user) }
@@ -85,7 +85,7 @@ struct NamedUserTests {
         #expect(page.items.allSatisfy { $0.users == nil } && page.users == [cat])
     }
 
-    @Test("A resume and pages of changes bring the users whom their rows name: messages' senders, members, inviters")
+    @Test("a resume and pages of changes bring the users whom their rows name: messages' senders, members, inviters")
     func changes() throws {
         let world = try world()
         try world.send("hi", to: "general", as: "bob")
@@ -105,7 +105,7 @@ struct NamedUserTests {
         #expect(nothing.users == nil)
     }
 
-    @Test("A resume brings 200 users at most: first the senders of each channel's newest message")
+    @Test("a resume brings 200 users at most: first the senders of each channel's newest message")
     func bounded() throws {
         let world = try CoreWorld()
         try world.user("ann")
@@ -135,7 +135,7 @@ struct NamedUserTests {
         #expect(users.map(\.userId) == users.map(\.userId).sorted() && Set(users.map(\.userId)).count == users.count)
     }
 
-    @Test("NF-04 However many users a page names, they cost one more statement; several users by their ids cost one")
+    @Test("NF-04 however many users a page names, they cost one more statement; several users by their ids cost one")
     func statements() throws {
         let world = try world()
         let others = (0..<40).map { UserID("u\(100 + $0)") }
@@ -157,7 +157,7 @@ struct NamedUserTests {
         #expect(try count(GetUsers(users: others)) == 1)
     }
 
-    @Test("Several users are sent without their metadata if the caller leaves it out")
+    @Test("several users are sent without their metadata if the caller leaves it out")
     func withoutMetadata() throws {
         let world = try world()
         let (whole, part) = (

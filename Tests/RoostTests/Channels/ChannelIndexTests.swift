@@ -18,7 +18,7 @@ struct ChannelIndexTests {
     }
 
     @Test(
-        "AM-30 ST-09 The index of an order is made once a list requests it, finds the next page's first rows, and survives reopening the file",
+        "AM-30 ST-09 the index of an order is made once a list requests it, finds the next page's first rows, and survives reopening the file",
         arguments: [ChannelSort.lastActivity, .created, .name])
     func onFirstUse(sort: ChannelSort) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -51,7 +51,7 @@ struct ChannelIndexTests {
         #expect(!afresh.isPartial && afresh.items?.map(\.id) == ["c1"])
     }
 
-    @Test("AM-30 A list that no index helps requests none", arguments: [true, false])
+    @Test("AM-30 a list that no index helps requests none", arguments: [true, false])
     func notNeeded(isLong: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         var query = ChannelQuery(hidden: .all, sort: .name)
@@ -59,7 +59,7 @@ struct ChannelIndexTests {
         #expect(!ListedChannels.usesIndex(query, pageSize: isLong ? .max : 5))
     }
 
-    @Test("AM-30 An index gives its order without sorting", arguments: ChannelSort.allCases)
+    @Test("AM-30 an index gives its order without sorting", arguments: ChannelSort.allCases)
     func plan(sort: ChannelSort) async throws {
         let store = try Store(url: nil, user: "ann", logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         try await store.makeIndex(for: sort)

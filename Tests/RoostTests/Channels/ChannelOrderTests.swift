@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Channels: the order of a list")
 struct ChannelOrderTests {
-    @Test("AM-30 ST-09 An order in which channels move equals sorting, and reports their former places", arguments: 0..<10)
+    @Test("AM-30 ST-09 an order in which channels move equals sorting, and reports their former places", arguments: 0..<10)
     func moves(seed: UInt64) {
         var chance = SeededChance(seed: seed)
         let isReversed = seed % 2 == 1

@@ -16,7 +16,7 @@ struct LiveChannelTests {
         return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
     }
 
-    @Test("AM-31 AM-29 SB-22 SB-29 AM-48 A live channel shows the user's membership and permissions, and their changes")
+    @Test("AM-31 AM-29 SB-22 SB-29 AM-48 a live channel shows the user's membership and permissions, and their changes")
     func standing() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -53,7 +53,7 @@ struct LiveChannelTests {
         #expect(!live.hasPermission(.channelFreeze))
     }
 
-    @Test("AM-07 AM-08 Whether a channel is silenced or rate-limited follows from the clock, not from the stored state")
+    @Test("AM-07 AM-08 whether a channel is silenced or rate-limited follows from the clock, not from the stored state")
     func timedStates() async throws {
         let chat = chat()
         var silenced = channel(counters(3, messages: 2))
@@ -66,7 +66,7 @@ struct LiveChannelTests {
         #expect([live.channel?.isMuted, live.channel?.isRateLimited] == [false, true])
     }
 
-    @Test("AM-07 AM-31 The end of a silence and of a ban is reported without an event")
+    @Test("AM-07 AM-31 the end of a silence and of a ban is reported without an event")
     func ends() async throws {
         let chat = chat()
         let soon = Timestamp(milliseconds: chat.driver.environment.now().milliseconds + 300)
@@ -80,7 +80,7 @@ struct LiveChannelTests {
         #expect(live.currentUserMembership == .none)
     }
 
-    @Test("AM-48 A muted member may send again at the end of the mute, without an event")
+    @Test("AM-48 a muted member may send again at the end of the mute, without an event")
     func muteEnds() async throws {
         let chat = chat()
         var muted = membership(readSeq: 1, readCount: 0, channelSeq: 3, userSeq: 2)
@@ -94,7 +94,7 @@ struct LiveChannelTests {
         #expect(live.hasPermission(.messageSend))
     }
 
-    @Test("AM-37 AM-29 An update of a channel shows in a live channel, and its observers are notified once")
+    @Test("AM-37 AM-29 an update of a channel shows in a live channel, and its observers are notified once")
     func updated() async throws {
         let server = ScriptedServer { _ in .nothing }
         let chat = try await server.connectedInGeneral()
@@ -118,7 +118,7 @@ struct LiveChannelTests {
         await chat.disconnect()
     }
 
-    @Test("SB-12 AM-23 A creation whose answer is lost is sent again with the same key, and makes one channel")
+    @Test("SB-12 AM-23 a creation whose answer is lost is sent again with the same key, and makes one channel")
     func lostCreation() async throws {
         let turn = Turn()
         let created = ChannelView(
@@ -137,7 +137,7 @@ struct LiveChannelTests {
         await chat.disconnect()
     }
 
-    @Test("SB-12 A creation that is cancelled while it waits for another connection reports that, and not that there is none")
+    @Test("SB-12 a creation that is cancelled while it waits for another connection reports that, and not that there is none")
     func cancelledCreation() async throws {
         let clock = ManualClock()
         let server = ScriptedServer { $0.operation == "channel.create" ? .lost : .error(.notFound("operation")) }
@@ -153,7 +153,7 @@ struct LiveChannelTests {
         await #expect(throws: CancellationError.self) { try await creation.value }
     }
 
-    @Test("AM-25 AM-26 AM-27 AM-28 ST-03 A conversation, a join and a fetch return the channel by its own id")
+    @Test("AM-25 AM-26 AM-27 AM-28 ST-03 a conversation, a join and a fetch return the channel by its own id")
     func getAndJoin() async throws {
         let view = ChannelView(
             channel: channel(counters(3, messages: 0)),
@@ -176,7 +176,7 @@ struct LiveChannelTests {
         await chat.disconnect()
     }
 
-    @Test("AM-26 SB-15 SB-20 SB-26 AM-43 A live channel shows the result of its own call when the call returns")
+    @Test("AM-26 SB-15 SB-20 SB-26 AM-43 a live channel shows the result of its own call when the call returns")
     func shownOnReturn() async throws {
         let view = ChannelView(
             channel: channel(counters(3, messages: 2)),
@@ -199,7 +199,7 @@ struct LiveChannelTests {
         }
     }
 
-    @Test("AM-07 AM-08 A duration is whole seconds on the wire, nil is forever, and zero is refused")
+    @Test("AM-07 AM-08 a duration is whole seconds on the wire, nil is forever, and zero is refused")
     func durations() async throws {
         let durations: [Duration] = [.seconds(60), .milliseconds(1), .milliseconds(1500), .zero, .seconds(-1)]
         #expect(durations.map(\.wholeSeconds) == [60, 1, 2, 0, 0])
@@ -208,7 +208,7 @@ struct LiveChannelTests {
         }
     }
 
-    @Test("SB-15 SB-16 SB-18 R14 Invitations are a live list that fetches the channels it doesn't know; preferences are live too")
+    @Test("SB-15 SB-16 SB-18 R14 invitations are a live list that fetches the channels it doesn't know; preferences are live too")
     func invitations() async throws {
         let chat = chat(
             ScriptedServer { call in
@@ -235,7 +235,7 @@ struct LiveChannelTests {
         await chat.disconnect()
     }
 
-    @Test("SB-15 SB-16 R14 The channel of an invitation is requested once in each connection, though an old row of it is stored")
+    @Test("SB-15 SB-16 R14 the channel of an invitation is requested once in each connection, though an old row of it is stored")
     func renamedChannelOfInvitation() async throws {
         let (old, new, newest) = (named("Plans"), named("Trip"), named("Rome"))
         let turn = Turn()
@@ -278,7 +278,7 @@ struct LiveChannelTests {
     }
 
     @Test(
-        "SB-15 R14 The channels of invitations are requested again if the server couldn't answer for now",
+        "SB-15 R14 the channels of invitations are requested again if the server couldn't answer for now",
         arguments: [true, false])
     func invitationsAskedAgain(passes: Bool) async throws {
         let turn = Turn()
@@ -307,7 +307,7 @@ struct LiveChannelTests {
         await chat.disconnect()
     }
 
-    @Test("I20 After a server with another history, live objects show its rows, and no earlier ones with the same stamps")
+    @Test("I20 after a server with another history, live objects show its rows, and no earlier ones with the same stamps")
     func otherHistory() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store

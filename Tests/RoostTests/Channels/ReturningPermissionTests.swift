@@ -12,7 +12,7 @@ struct ReturningPermissionTests {
     private func time(_ seconds: Int64) -> Timestamp { Timestamp(milliseconds: seconds * 1000) }
 
     @Test(
-        "AM-07 AM-48 The server is asked again at growing intervals, for an hour, until the permission is back; each end starts over"
+        "AM-07 AM-48 the server is asked again at growing intervals, for an hour, until the permission is back; each end starts over"
     )
     func pauses() {
         var returning = PermissionRecheck()
@@ -29,7 +29,7 @@ struct ReturningPermissionTests {
         #expect([6, 7].map { returning.shouldAsk(since: time($0)) } == [false, true])
     }
 
-    @Test("AM-07 AM-48 If this device's clock is ahead, a user may send again once the server allows it")
+    @Test("AM-07 AM-48 if this device's clock is ahead, a user may send again once the server allows it")
     func clockAhead() async throws {
         let clock = ManualClock()
         clock.advance(by: .seconds(100))

@@ -45,7 +45,7 @@ struct ServerChannelsTests {
         return event
     }
 
-    @Test("AM-33 SB-23 ST-09 R08 Channels that the user isn't in load page by page, and one that the user joins leaves the list")
+    @Test("AM-33 SB-23 ST-09 R08 channels that the user isn't in load page by page, and one that the user joins leaves the list")
     func notMember() async throws {
         let (first, second, third) = (view("a", createdAt: 3), view("b", createdAt: 2), view("c", createdAt: 1))
         let server = ScriptedServer { call in
@@ -129,7 +129,7 @@ struct ServerChannelsTests {
         await chat.disconnect()
     }
 
-    @Test("SB-31 SB-32 A list by members is requested again when the user or another user joins a channel; a refusal is the list's")
+    @Test("SB-31 SB-32 a list by members is requested again when the user or another user joins a channel; a refusal is the list's")
     func byMembers() async throws {
         let (one, other) = (view("a", createdAt: 1), view("b", createdAt: 2))
         let found = Mutex([one])

@@ -101,7 +101,7 @@ struct ServerFilterTests {
     }
 
     @Test(
-        "AM-33 AM-34 SB-27 SB-30 R08 R09 A list from the server follows each filter of the user's own channels without asking",
+        "AM-33 AM-34 SB-27 SB-30 R08 R09 a list from the server follows each filter of the user's own channels without asking",
         arguments: filters)
     func follows(filter: Filter) async throws {
         let (chat, server, store) = try await chat()
@@ -123,7 +123,7 @@ struct ServerFilterTests {
     }
 
     @Test(
-        "SB-26 SB-28 SB-30 R08 A channel leaves a list from the server when the user hides it, before the server knows, and returns"
+        "SB-26 SB-28 SB-30 R08 a channel leaves a list from the server when the user hides it, before the server knows, and returns"
     )
     func hides() async throws {
         let (chat, server, store) = try await chat()
@@ -144,7 +144,7 @@ struct ServerFilterTests {
         await chat.disconnect()
     }
 
-    @Test("AM-34 R08 A followed channel that is deleted stays in a list of deleted ones too, and leaves the others")
+    @Test("AM-34 R08 a followed channel that is deleted stays in a list of deleted ones too, and leaves the others")
     func deleted() async throws {
         let (chat, _, store) = try await chat()
         try await follow(Self.general(), in: store)
@@ -159,7 +159,7 @@ struct ServerFilterTests {
         await chat.disconnect()
     }
 
-    @Test("SB-23 AM-33 R08 A channel that starts to match is inserted before the last row; beyond it, the server is asked once")
+    @Test("SB-23 AM-33 R08 a channel that starts to match is inserted before the last row; beyond it, the server is asked once")
     func places() async throws {
         let (chat, server, store) = try await chat()
         try await follow(Self.general { $0.tags = [] }, in: store)
@@ -189,7 +189,7 @@ struct ServerFilterTests {
     }
 
     @Test(
-        "SB-27 SB-32 R08 A list by members is requested again when a message brings a hidden channel back"
+        "SB-27 SB-32 R08 a list by members is requested again when a message brings a hidden channel back"
     )
     func byMembers() async throws {
         let (chat, server, store) = try await chat()
@@ -209,7 +209,7 @@ struct ServerFilterTests {
         await chat.disconnect()
     }
 
-    @Test("SB-31 SB-32 R08 A list by members isn't requested again when the user reads, but when they leave a channel and return")
+    @Test("SB-31 SB-32 R08 a list by members isn't requested again when the user reads, but when they leave a channel and return")
     func readsByMembers() async throws {
         let (chat, server, store) = try await chat()
         try await follow(Self.general(), in: store)
@@ -238,7 +238,7 @@ struct ServerFilterTests {
         await chat.disconnect()
     }
 
-    @Test("AM-33 R08 A list of all channels is requested again after the user has left one, which they may no longer find")
+    @Test("AM-33 R08 a list of all channels is requested again after the user has left one, which they may no longer find")
     func left() async throws {
         let (chat, _, store) = try await chat()
         try await follow(Self.general(), in: store)

@@ -52,7 +52,7 @@ struct StoredChannelsTests {
     }()
 
     @Test(
-        "AM-30 AM-32 AM-33 AM-34 SB-24 SB-27 SB-29 SB-30 ST-09 R08 R09 A live list equals its query's result, after every change",
+        "AM-30 AM-32 AM-33 AM-34 SB-24 SB-27 SB-29 SB-30 ST-09 R08 R09 a live list equals its query's result, after every change",
         arguments: 0..<15)
     func random(number: Int) async throws {
         let query = Self.queries[number]
@@ -97,7 +97,7 @@ struct StoredChannelsTests {
         #expect(known > 50, "hardly any difference was known")
     }
 
-    @Test("AM-44 R25 The unread total is the sum over the user's channels, after every change", arguments: 0..<5)
+    @Test("AM-44 R25 the unread total is the sum over the user's channels, after every change", arguments: 0..<5)
     func unread(seed: UInt64) async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -127,7 +127,7 @@ struct StoredChannelsTests {
         #expect(seen.count > 20)
     }
 
-    @Test("AM-30 A list is available offline, follows writes, and is complete page by page")
+    @Test("AM-30 a list is available offline, follows writes, and is complete page by page")
     func offline() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -152,7 +152,7 @@ struct StoredChannelsTests {
         #expect(list.totalUnreadCount == 4)
     }
 
-    @Test("AM-30 AM-44 The first rows, which an index finds, and hasMore are those of the whole order, and the total follows")
+    @Test("AM-30 AM-44 the first rows, which an index finds, and hasMore are those of the whole order, and the total follows")
     func firstRows() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -191,7 +191,7 @@ struct StoredChannelsTests {
         }
     }
 
-    @Test("AM-30 A row whose channel got a message keeps the rest of its decoded content")
+    @Test("AM-30 a row whose channel got a message keeps the rest of its decoded content")
     func keepsParts() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -212,7 +212,7 @@ struct StoredChannelsTests {
         #expect(items[1].row === before[0].row && items[0].membership == before[1].membership)
     }
 
-    @Test("The limit and the cursor of a list's query are ignored: a list pages by itself")
+    @Test("the limit and the cursor of a list's query are ignored: a list pages by itself")
     func ownPages() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -228,7 +228,7 @@ struct StoredChannelsTests {
         #expect(list.items.map(\.id) == ["c1"] && list.hasMore)
     }
 
-    @Test("A query outside its limits makes a list that says so")
+    @Test("a query outside its limits makes a list that says so")
     func refused() {
         var query = ChannelQuery()
         query.nameContains = ""

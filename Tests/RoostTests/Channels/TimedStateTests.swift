@@ -48,7 +48,7 @@ struct TimedStateTests {
         [items.filter(\.channel.isMuted).map(\.id), items.filter(\.channel.isRateLimited).map(\.id)]
     }
 
-    @Test("AM-07 AM-08 AM-30 R08 A list from the store shows and reports the end of each silence and rate limit, without an event")
+    @Test("AM-07 AM-08 AM-30 R08 a list from the store shows and reports the end of each silence and rate limit, without an event")
     func stored() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -85,7 +85,7 @@ struct TimedStateTests {
         token.invalidate()
     }
 
-    @Test("AM-48 R08 A list from the store shows what a muted member's role may do again when the mute ends, without an event")
+    @Test("AM-48 R08 a list from the store shows what a muted member's role may do again when the mute ends, without an event")
     func mute() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -102,7 +102,7 @@ struct TimedStateTests {
         try await until { clock.ends.isEmpty }
     }
 
-    @Test("AM-07 For a silence without an end, and one that is over, a list waits for nothing")
+    @Test("AM-07 for a silence without an end, and one that is over, a list waits for nothing")
     func endless() async throws {
         let chat = chat()
         var endless = channel("a", limitedUntil: -1)
@@ -114,7 +114,7 @@ struct TimedStateTests {
         #expect(states(list.items) == [["a"], []] && clock.ends.isEmpty)
     }
 
-    @Test("AM-07 AM-08 AM-33 R08 A list from the server shows and reports the end of a silence and of a rate limit, without asking")
+    @Test("AM-07 AM-08 AM-33 R08 a list from the server shows and reports the end of a silence and of a rate limit, without asking")
     func asked() async throws {
         let views = [channel("a", silencedUntil: 5), channel("b", limitedUntil: 7)].map {
             ChannelView(channel: $0, membership: nil)
@@ -140,7 +140,7 @@ struct TimedStateTests {
         await chat.disconnect()
     }
 
-    @Test("AM-07 A wait for a time notices within a minute that the device's clock was set forward past it")
+    @Test("AM-07 a wait for a time notices within a minute that the device's clock was set forward past it")
     func clockSetForward() async throws {
         let now = Mutex(Timestamp(milliseconds: 0))
         var environment = chat().driver.environment
@@ -154,7 +154,7 @@ struct TimedStateTests {
         token.invalidate()
     }
 
-    @Test("AM-07 AM-08 If the device's clock is set back, a silence is shown until that clock reaches its end, and no longer")
+    @Test("AM-07 AM-08 if the device's clock is set back, a silence is shown until that clock reaches its end, and no longer")
     func clockSetBack() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -188,7 +188,7 @@ struct TimedStateTests {
         token.invalidate()
     }
 
-    @Test("AM-29 A list that waits for the end of a silence is freed once it has no owner")
+    @Test("AM-29 a list that waits for the end of a silence is freed once it has no owner")
     func freed() async throws {
         let chat = chat()
         try await chat.driver.prepare().store.write(writes(channel("a", silencedUntil: 10)))

@@ -63,7 +63,7 @@ struct BackgroundStartTests {
     // MARK: The check
 
     @Test(
-        "The system is asked once; if the app is in the background, it is asked to wait until that is handled",
+        "the system is asked once; if the app is in the background, it is asked to wait until that is handled",
         arguments: [true, false, nil] as [Bool?])
     func asks(answer: Bool?) async throws {
         let seen = Mutex<[String]>([])
@@ -86,7 +86,7 @@ struct BackgroundStartTests {
         #expect(await SystemEvents.isInBackground() == nil)
     }
 
-    @Test("A notification that arrives before the answer takes precedence")
+    @Test("a notification that arrives before the answer takes precedence")
     func overtaken() async throws {
         let seen = Mutex<[SystemEvents.Event]>([])
         let isAnswered = Mutex(false)
@@ -109,7 +109,7 @@ struct BackgroundStartTests {
         #expect(seen.withLock { !$0.contains(.alreadyInBackground) })
     }
 
-    @Test("An app that becomes active is in the foreground; if it was there already, the server isn't pinged")
+    @Test("an app that becomes active is in the foreground; if it was there already, the server isn't pinged")
     func active() async throws {
         // The answer to the ping is awaited for a few seconds. On this clock they don't pass.
         let chat = chat(.inMemory, clock: ManualClock())
@@ -127,7 +127,7 @@ struct BackgroundStartTests {
     // MARK: The files
 
     @Test(
-        "A list opens shared files, and releases them; an app that comes to the foreground takes them back",
+        "a list opens shared files, and releases them; an app that comes to the foreground takes them back",
         arguments: ["UIApplicationWillEnterForegroundNotification", "UIApplicationDidBecomeActiveNotification"])
     func list(notification: String) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -149,7 +149,7 @@ struct BackgroundStartTests {
         #expect(try !isFree())
     }
 
-    @Test("Files that were opened before the app is known to be in the background are released then")
+    @Test("files that were opened before the app is known to be in the background are released then")
     func openedBefore() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         try await fill()
@@ -162,7 +162,7 @@ struct BackgroundStartTests {
         try await until { try isFree() }
     }
 
-    @Test("Changes of other processes are shown when the app is back, even if it never requested a connection")
+    @Test("changes of other processes are shown when the app is back, even if it never requested a connection")
     func shownWhenBack() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (chat, following) = try await chatInBackground()
@@ -177,7 +177,7 @@ struct BackgroundStartTests {
         #expect(chat.driver.statuses.current == .offline)
     }
 
-    @Test("A chat whose files aren't shared keeps them")
+    @Test("a chat whose files aren't shared keeps them")
     func kept() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(.directory(directory))
@@ -214,7 +214,7 @@ struct BackgroundStartTests {
     }
 
     @Test(
-        "A connection is made in the background and lasts, even if the answer arrives meanwhile; its end releases the files",
+        "a connection is made in the background and lasts, even if the answer arrives meanwhile; its end releases the files",
         arguments: [true, false])
     func connected(isAnsweredFirst: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -241,7 +241,7 @@ struct BackgroundStartTests {
         #expect(try !isFree())
     }
 
-    @Test("An attempt to connect that the app cancels in the background releases the files")
+    @Test("an attempt to connect that the app cancels in the background releases the files")
     func givenUp() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (chat, following) = try await chatInBackground()
@@ -256,7 +256,7 @@ struct BackgroundStartTests {
         try await until { try isFree() }
     }
 
-    @Test("Messages sent in the background without a connection are kept, each time; afterwards the files are free")
+    @Test("messages sent in the background without a connection are kept, each time; afterwards the files are free")
     func written() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (chat, following) = try await chatInBackground()
@@ -281,7 +281,7 @@ struct BackgroundStartTests {
         await chat.disconnect()
     }
 
-    @Test("Messages sent at once in the background are kept, and can be discarded there; the files are free after each")
+    @Test("messages sent at once in the background are kept, and can be discarded there; the files are free after each")
     func writtenAtOnce() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (chat, following) = try await chatInBackground()
@@ -301,7 +301,7 @@ struct BackgroundStartTests {
         #expect(try await chat.driver.files().outbox.count() == 19)
     }
 
-    @Test("The end of the foreground doesn't wait for writes that begin meanwhile: they are refused, and earlier ones are kept")
+    @Test("the end of the foreground doesn't wait for writes that begin meanwhile: they are refused, and earlier ones are kept")
     func goneWhileWriting() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -321,7 +321,7 @@ struct BackgroundStartTests {
         #expect(try await chat.driver.files().outbox.count() == kept.withLock { $0 })
     }
 
-    @Test("A user who can't log out in the background, because of unsent messages, leaves the files free; one who can deletes them")
+    @Test("a user who can't log out in the background, because of unsent messages, leaves the files free; one who can deletes them")
     func logOut() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (chat, following) = try await chatInBackground()

@@ -15,7 +15,7 @@ struct ChatTests {
         return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
     }
 
-    @Test("Connects, shows a message as pending and then as sent, and keeps its row")
+    @Test("connects, shows a message as pending and then as sent, and keeps its row")
     func sendAndSee() async throws {
         let chat = chat()
         let messages = chat.channel("general").messages()
@@ -69,7 +69,7 @@ struct ChatTests {
         await chat.disconnect()
     }
 
-    @Test("An unreadable answer is the error of its call, and the connection continues")
+    @Test("an unreadable answer is the error of its call, and the connection continues")
     func unreadableAnswer() async throws {
         let turn = Turn()
         let chat = chat(ScriptedServer { _ in turn.next() == 0 ? .result(7) : .result(Done()) })
@@ -81,7 +81,7 @@ struct ChatTests {
         await chat.disconnect()
     }
 
-    @Test("The machine gets this device's time before a connection opens")
+    @Test("the machine gets this device's time before a connection opens")
     func deviceTime() async throws {
         let clock = ManualClock()
         clock.advance(by: .seconds(7))
@@ -90,7 +90,7 @@ struct ChatTests {
         await chat.disconnect()
     }
 
-    @Test("Starts offline from the disk, and sends what was written before")
+    @Test("starts offline from the disk, and sends what was written before")
     func offlineStart() async throws {
         let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -111,7 +111,7 @@ struct ChatTests {
         await chat.disconnect()
     }
 
-    @Test("A token of observation ends it at once (AM-29)")
+    @Test("a token of observation ends it at once (AM-29)")
     func observation() async throws {
         let chat = chat()
         let channel = chat.channel("general")
@@ -127,7 +127,7 @@ struct ChatTests {
         await chat.disconnect()
     }
 
-    @Test("Offline, a call fails at once and a draft outside its limits is refused without asking")
+    @Test("offline, a call fails at once and a draft outside its limits is refused without asking")
     func refusals() async throws {
         let chat = chat()
         await #expect(throws: RoostError(.notConnected, "There is no connection to the server.")) { _ = try await chat.me() }
@@ -136,7 +136,7 @@ struct ChatTests {
         }
     }
 
-    @Test("A disconnect followed by a connect ends connected, whatever is being stored at that moment")
+    @Test("a disconnect followed by a connect ends connected, whatever is being stored at that moment")
     func anew() async throws {
         let chat = chat()
         let channel = chat.channel("general")

@@ -37,7 +37,7 @@ struct ConnectionStatusTests {
     }
 
     @Test(
-        "An address that can't be one is refused at once, and nothing is tried",
+        "an address that can't be one is refused at once, and nothing is tried",
         arguments: [
             "chat", "ftp://chat.example.com", "https://", "http://127.0.0.1:73616", "http://127.0.0.1:0",
             "https://chat.example.com?tenant=1", "https://chat.example.com/#chat", "https://ann@chat.example.com",
@@ -49,7 +49,7 @@ struct ConnectionStatusTests {
         for await status in chat.connection.updates where status == error.map(ConnectionStatus.failed) { break }
     }
 
-    @Test("A client that waits reports why: the app's token provider, the network, or what answered instead of a server")
+    @Test("a client that waits reports why: the app's token provider, the network, or what answered instead of a server")
     func reasons() async throws {
         let provider = try chat("http://127.0.0.1:1", TinyServer()) { throw NoBackend() }
         #expect(await reason(of: provider) == WaitingReason(.tokenProvider, "the token provider failed: the backend is away"))
@@ -83,7 +83,7 @@ struct ConnectionStatusTests {
         #expect(overloaded == WaitingReason(.server, "the server doesn't accept the connection: Too many connections."))
     }
 
-    @Test("If the user's session in the app has ended, the token provider's error is the status, until the app connects again")
+    @Test("if the user's session in the app has ended, the token provider's error is the status, until the app connects again")
     func sessionEnded() async throws {
         let ended = RoostError(.unauthenticated, "The session has expired.")
         let turn = Turn()
@@ -102,7 +102,7 @@ struct ConnectionStatusTests {
         await chat.disconnect()
     }
 
-    @Test("A client whose server's name is unknown says so, in words for the resolver's result")
+    @Test("a client whose server's name is unknown says so, in words for the resolver's result")
     func unknownHost() async throws {
         let reason = await reason(of: try chat("http://no-such-host.invalid"))
         #expect(reason?.cause == .network)
@@ -114,7 +114,7 @@ struct ConnectionStatusTests {
         #expect(reason.map { (possible + [slow]).contains($0.message) } == true, "\(reason.map { "\($0)" } ?? "")")
     }
 
-    @Test("Connecting ends after its timeout with the reason, and continues in the background")
+    @Test("connecting ends after its timeout with the reason, and continues in the background")
     func timeout() async throws {
         let clock = ManualClock()
         let chat = try chat("http://127.0.0.1:1", TinyServer(), clock: clock) { throw NoBackend() }
@@ -154,7 +154,7 @@ struct ConnectionStatusTests {
         await quick.disconnect()
     }
 
-    @Test("The timeout includes opening the files, and the client connects once they are open")
+    @Test("the timeout includes opening the files, and the client connects once they are open")
     func timeoutOfFiles() async throws {
         let clock = ManualClock()
         let chat = try chat("http://127.0.0.1:1", TinyServer(), clock: clock)
@@ -189,7 +189,7 @@ struct ConnectionStatusTests {
         }
     }
 
-    @Test("An app that observes the connection sees its loss, the wait, the next attempt, and its return")
+    @Test("an app that observes the connection sees its loss, the wait, the next attempt, and its return")
     func sequence() async throws {
         let (gate, open) = AsyncStream.makeStream(of: Void.self)
         let server = ScriptedServer { _ in .lost }
@@ -243,14 +243,14 @@ struct ConnectionStatusTests {
         await chat.disconnect()
     }
 
-    @Test("An error reads as its code and message, and shows its message to a person")
+    @Test("an error reads as its code and message, and shows its message to a person")
     func errors() {
         let error = RoostError.notFound("channel")
         #expect("\(error)" == "not_found: There is no such channel.")
         #expect(error.localizedDescription == "There is no such channel.")
     }
 
-    @Test("A moment is the same in Foundation, to the millisecond, and has ends")
+    @Test("a moment is the same in Foundation, to the millisecond, and has ends")
     func dates() {
         let moment = Timestamp(milliseconds: 1_772_368_205_250)
         #expect(Timestamp(moment.date) == moment)

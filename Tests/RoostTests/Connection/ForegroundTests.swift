@@ -40,7 +40,7 @@ struct ForegroundTests {
     }
 
     @Test(
-        "A client whose token was refused continues to try once the app is back; for a deactivated user it doesn't",
+        "a client whose token was refused continues to try once the app is back; for a deactivated user it doesn't",
         arguments: [RoostError.Code.unauthenticated, .userDeactivated])
     func refused(code: RoostError.Code) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -60,7 +60,7 @@ struct ForegroundTests {
         await chat.disconnect()
     }
 
-    @Test("An app that goes to the background while it disconnects isn't connected when it returns")
+    @Test("an app that goes to the background while it disconnects isn't connected when it returns")
     func disconnecting() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -80,7 +80,7 @@ struct ForegroundTests {
         await chat.disconnect()
     }
 
-    @Test("An app that disconnects, and goes to the background, while the files are being opened isn't connected when it returns")
+    @Test("an app that disconnects, and goes to the background, while the files are being opened isn't connected when it returns")
     func disconnectedWhileOpening() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -102,7 +102,7 @@ struct ForegroundTests {
     // MARK: Files that aren't shared
 
     @Test(
-        "A client whose files aren't shared is offline in the background too, keeps what is sent there, and sends it when the app is back",
+        "a client whose files aren't shared is offline in the background too, keeps what is sent there, and sends it when the app is back",
         arguments: [true, false])
     func ownFiles(isInMemory: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -125,7 +125,7 @@ struct ForegroundTests {
         await chat.disconnect()
     }
 
-    @Test("A connection that the app makes in the background lasts, and is still there when the app is back")
+    @Test("a connection that the app makes in the background lasts, and is still there when the app is back")
     func connectedInBackground() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         // The server doesn't answer the pings of a client that checks its connection. On this clock it isn't late.
@@ -141,7 +141,7 @@ struct ForegroundTests {
         await chat.disconnect()
     }
 
-    @Test("A call that is in flight when the app goes to the background fails, and a message that is being sent arrives later")
+    @Test("a call that is in flight when the app goes to the background fails, and a message that is being sent arrives later")
     func inFlight() async throws {
         let chat = chat(ScriptedServer { _ in .nothing }, storage: .inMemory)
         try await chat.connect()
@@ -158,7 +158,7 @@ struct ForegroundTests {
         await #expect(throws: CancellationError.self) { try await send.value }
     }
 
-    @Test("A chat that is connected for the first time in the background starts with the knowledge that nobody reads")
+    @Test("a chat that is connected for the first time in the background starts with the knowledge that nobody reads")
     func startedInBackground() async throws {
         let chat = chat(storage: .inMemory)
         await chat.driver.take(.background)

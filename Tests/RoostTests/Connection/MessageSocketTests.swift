@@ -17,7 +17,7 @@ struct MessageSocketTests {
         return received.withLock { $0 }
     }
 
-    @Test("If URLSession can't connect, its error says where to look")
+    @Test("if URLSession can't connect, its error says where to look")
     func refused() async {
         let causes: [(URLError.Code, WaitingReason.Cause)] = [
             (.cannotConnectToHost, .network), (.notConnectedToInternet, .network), (.serverCertificateUntrusted, .certificate),
@@ -32,7 +32,7 @@ struct MessageSocketTests {
         }
     }
 
-    @Test("A connection that breaks while writing is reported as lost by the network")
+    @Test("a connection that breaks while writing is reported as lost by the network")
     func broken() async {
         let seen = await events(StandInSocket(), [.message(Array("refuse".utf8))])
         guard case .closed(nil, _, .network) = seen.last, seen.count == 2 else {
@@ -41,7 +41,7 @@ struct MessageSocketTests {
         }
     }
 
-    @Test("A system's callback is delivered once, whether a task waits already or not")
+    @Test("a system's callback is delivered once, whether a task waits already or not")
     func opening() async throws {
         let early = CallbackAnswer()
         early.end(.success(()))
@@ -55,7 +55,7 @@ struct MessageSocketTests {
         await #expect(throws: URLError(.timedOut)) { try await late.wait() }
     }
 
-    @Test("A wait for a system that doesn't call back ends with its task", arguments: [true, false])
+    @Test("a wait for a system that doesn't call back ends with its task", arguments: [true, false])
     func silent(isCancelledBefore: Bool) async {
         let answer = CallbackAnswer()
         let waiting = Task { try await answer.wait() }
@@ -64,7 +64,7 @@ struct MessageSocketTests {
         await #expect(throws: CancellationError.self) { try await waiting.value }
     }
 
-    @Test("An address is one of URLSession's, with its scheme, port and path")
+    @Test("an address is one of URLSession's, with its scheme, port and path")
     func addresses() throws {
         let given = ["https://chat.example", "http://127.0.0.1:8080", "wss://[::1]:9/chat%20room", "ws://chat.example/"]
         let urls = try given.map { try Address(try #require(URL(string: $0))).url?.absoluteString }
@@ -76,7 +76,7 @@ struct MessageSocketTests {
     }
 
     @Test(
-        "A port that no server can have is refused, however long its number is",
+        "a port that no server can have is refused, however long its number is",
         arguments: [
             "http://127.0.0.1:0", "http://127.0.0.1:65536", "https://chat.example:100000/v1/socket",
             "https://chat.example:18446744073709551617", "ws://[::1]:18446744073709551617/chat",

@@ -18,7 +18,7 @@ struct SystemEventTests {
         func put(_ event: SystemEvents.Event) { events.withLock { $0.append(event) } }
     }
 
-    @Test("The notifications of Apple's systems are delivered in order, until the token is released")
+    @Test("the notifications of Apple's systems are delivered in order, until the token is released")
     func notifications() async throws {
         let (center, seen) = (NotificationCenter(), Seen())
         func post(_ name: String) { center.post(name: Notification.Name(name), object: nil) }
@@ -41,7 +41,7 @@ struct SystemEventTests {
         #expect(seen.all == before)
     }
 
-    @Test("The system is asked to wait when the app goes to the background, before anything else, until that is handled")
+    @Test("the system is asked to wait when the app goes to the background, before anything else, until that is handled")
     func holding() async throws {
         let center = NotificationCenter()
         let seen = Mutex<[String]>([])
@@ -73,7 +73,7 @@ struct SystemEventTests {
         SystemEvents.hold()()
     }
 
-    @Test("A chat follows its app's events unless it is configured not to", arguments: [true, false])
+    @Test("a chat follows its app's events unless it is configured not to", arguments: [true, false])
     func followsSystem(follows: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         // The other chats of this process get it too. It changes nothing for those that aren't in the background.
@@ -103,7 +103,7 @@ struct SystemEventTests {
         for chat in [chat, other] { await chat.disconnect() }
     }
 
-    @Test("A change of network is reported; the first report and the loss of one aren't")
+    @Test("a change of network is reported; the first report and the loss of one aren't")
     func networks() {
         var changes = PathChanges()
         let reports: [[String]?] = [["wifi"], ["wifi"], nil, ["wifi"], ["cell"], ["cell", "wifi"], nil, nil]
@@ -123,7 +123,7 @@ struct SystemEventTests {
 
     private var folder: URL { directory.appending(component: SyncFiles.folderName(of: "ann", at: url)) }
 
-    @Test("In the background a client releases shared files, and is online again in the foreground")
+    @Test("in the background a client releases shared files, and is online again in the foreground")
     func shared() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(.shared(directory))
@@ -150,7 +150,7 @@ struct SystemEventTests {
         await chat.disconnect()
     }
 
-    @Test("In the background the app's own databases are written as usual, even those that GRDB's notifications suspend")
+    @Test("in the background the app's own databases are written as usual, even those that GRDB's notifications suspend")
     func others() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(.shared(directory))
@@ -166,7 +166,7 @@ struct SystemEventTests {
     }
 
     @Test(
-        "An app that goes to the background while the files are being opened is online when it returns",
+        "an app that goes to the background while the files are being opened is online when it returns",
         arguments: [true, false])
     func opening(isAwaited: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -191,7 +191,7 @@ struct SystemEventTests {
         await chat.disconnect()
     }
 
-    @Test("An app that disconnects in the background isn't connected when it returns")
+    @Test("an app that disconnects in the background isn't connected when it returns")
     func disconnected() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(.shared(directory))
@@ -206,7 +206,7 @@ struct SystemEventTests {
     }
 
     @Test(
-        "A connection that is made in the background takes the files, and its end releases them again", arguments: [true, false])
+        "a connection that is made in the background takes the files, and its end releases them again", arguments: [true, false])
     func connectedInBackground(isFirst: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(.shared(directory))
@@ -228,7 +228,7 @@ struct SystemEventTests {
         #expect(try takeLock(of: folder) == nil)
     }
 
-    @Test("A wait for a connection fails when the app goes to the background; the connection is made when the app is back")
+    @Test("a wait for a connection fails when the app goes to the background; the connection is made when the app is back")
     func waiting() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (answers, answer) = AsyncStream.makeStream(of: Void.self)
@@ -250,7 +250,7 @@ struct SystemEventTests {
         await chat.disconnect()
     }
 
-    @Test("Files that are unreadable when the app is back are read with the next attempt to connect; until then that is the status")
+    @Test("files that are unreadable when the app is back are read with the next attempt to connect; until then that is the status")
     func unreadable() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(.shared(directory))
@@ -271,7 +271,7 @@ struct SystemEventTests {
         await chat.disconnect()
     }
 
-    @Test("What another chat left in the files while the app was in the background is shown and sent when it returns")
+    @Test("what another chat left in the files while the app was in the background is shown and sent when it returns")
     func left() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(.shared(directory))
@@ -289,7 +289,7 @@ struct SystemEventTests {
         await chat.disconnect()
     }
 
-    @Test("If another process has the files when the app returns, that is the status, until the app connects again")
+    @Test("if another process has the files when the app returns, that is the status, until the app connects again")
     func taken() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(.shared(directory))
@@ -310,7 +310,7 @@ struct SystemEventTests {
         await chat.disconnect()
     }
 
-    @Test("A chat that starts while another of the process has given way locks the files, unless another process has them")
+    @Test("a chat that starts while another of the process has given way locks the files, unless another process has them")
     func newcomer() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(.shared(directory))
@@ -337,7 +337,7 @@ struct SystemEventTests {
         await chat.disconnect()
     }
 
-    @Test("In the background a user logs out, unless another process has the files: then nothing is deleted")
+    @Test("in the background a user logs out, unless another process has the files: then nothing is deleted")
     func logOut() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(.shared(directory))
@@ -352,7 +352,7 @@ struct SystemEventTests {
         #expect(!FileManager.default.fileExists(atPath: folder.path))
     }
 
-    @Test("Files that another process deleted and made again meanwhile are no longer written; a new chat has the new ones")
+    @Test("files that another process deleted and made again meanwhile are no longer written; a new chat has the new ones")
     func madeAgain() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(.shared(directory))
@@ -375,7 +375,7 @@ struct SystemEventTests {
         await next.disconnect()
     }
 
-    @Test("An app that returns while its files are being released writes them only once it has locked them")
+    @Test("an app that returns while its files are being released writes them only once it has locked them")
     func backAtOnce() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let files = try await chat(.shared(directory)).driver.files()
@@ -391,7 +391,7 @@ struct SystemEventTests {
         }
     }
 
-    @Test("A damaged cache isn't replaced in the background, where another process may have the files, but once the app is back")
+    @Test("a damaged cache isn't replaced in the background, where another process may have the files, but once the app is back")
     func damaged() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(.shared(directory))
@@ -410,7 +410,7 @@ struct SystemEventTests {
         await chat.disconnect()
     }
 
-    @Test("Files that aren't shared are kept in the background, and an app that wasn't connected isn't in the foreground")
+    @Test("files that aren't shared are kept in the background, and an app that wasn't connected isn't in the foreground")
     func kept() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let own = chat(.directory(directory))

@@ -56,7 +56,7 @@ struct TransportConformanceTests {
     }
 
     @Test(
-        "Messages go both ways in order, between the opening and the end, each of which is reported once",
+        "messages go both ways in order, between the opening and the end, each of which is reported once",
         arguments: TestedTransport.allCases)
     func order(transport: TestedTransport) async throws {
         let peer = try await transport.peer()
@@ -69,7 +69,7 @@ struct TransportConformanceTests {
         try await peer.stop()
     }
 
-    @Test("A message of 1 MiB arrives whole, both ways", arguments: TestedTransport.allCases)
+    @Test("a message of 1 MiB arrives whole, both ways", arguments: TestedTransport.allCases)
     func long(transport: TestedTransport) async throws {
         let peer = try await transport.peer()
         let text = WebSocketPeer.longText(1)
@@ -82,7 +82,7 @@ struct TransportConformanceTests {
         try await peer.stop()
     }
 
-    @Test("An answered ping is a sign of life; an unanswered one holds nothing up", arguments: TestedTransport.allCases)
+    @Test("an answered ping is a sign of life; an unanswered one holds nothing up", arguments: TestedTransport.allCases)
     func pings(transport: TestedTransport) async throws {
         for (behaviour, signs) in [(PeerBehaviour.answers, 1), (.ignoresPings, 0)] {
             let peer = try await transport.peer(behaviour)
@@ -97,7 +97,7 @@ struct TransportConformanceTests {
         }
     }
 
-    @Test("If no connection can be made, only the end is reported, with where to look", arguments: TestedTransport.allCases)
+    @Test("if no connection can be made, only the end is reported, with where to look", arguments: TestedTransport.allCases)
     func refused(transport: TestedTransport) async throws {
         for (behaviour, cause) in [(PeerBehaviour.refuses, WaitingReason.Cause.upgrade), (.absent, .network)] {
             let peer = try await transport.peer(behaviour)
@@ -113,7 +113,7 @@ struct TransportConformanceTests {
         }
     }
 
-    @Test("A server's goodbye is reported with its code and reason, even while a ping waits", arguments: TestedTransport.allCases)
+    @Test("a server's goodbye is reported with its code and reason, even while a ping waits", arguments: TestedTransport.allCases)
     func goodbye(transport: TestedTransport) async throws {
         let peer = try await transport.peer(.ignoresPings)
         let connection = connect(peer, [command("hi"), .ping, command("bye")])
@@ -122,7 +122,7 @@ struct TransportConformanceTests {
         try await peer.stop()
     }
 
-    @Test("A connection that breaks is reported as lost by the network", arguments: TestedTransport.allCases)
+    @Test("a connection that breaks is reported as lost by the network", arguments: TestedTransport.allCases)
     func broken(transport: TestedTransport) async throws {
         let peer = try await transport.peer()
         let events = await connect(peer, [command("hi"), command("break")]).events
@@ -134,7 +134,7 @@ struct TransportConformanceTests {
         try await peer.stop()
     }
 
-    @Test("Once there are no more commands, the client says goodbye and ends the connection", arguments: TestedTransport.allCases)
+    @Test("once there are no more commands, the client says goodbye and ends the connection", arguments: TestedTransport.allCases)
     func finished(transport: TestedTransport) async throws {
         let peer = try await transport.peer(.ignoresPings)
         let connection = connect(peer, [.ping, command("last")])
@@ -149,7 +149,7 @@ struct TransportConformanceTests {
     }
 
     @Test(
-        "Cancelling ends the connection, before it begins, while it is opened, and once it is open",
+        "cancelling ends the connection, before it begins, while it is opened, and once it is open",
         arguments: TestedTransport.allCases)
     func cancelled(transport: TestedTransport) async throws {
         let peers = [try await transport.peer(.silent), try await transport.peer(.silent), try await transport.peer()]
@@ -173,7 +173,7 @@ struct TransportConformanceTests {
     }
 
     @Test(
-        "While the receiver is busy, no more events are delivered, and the server can't continue to send",
+        "while the receiver is busy, no more events are delivered, and the server can't continue to send",
         arguments: TestedTransport.allCases)
     func backPressure(transport: TestedTransport) async throws {
         let peer = try await transport.peer()

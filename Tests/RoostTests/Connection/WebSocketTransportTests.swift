@@ -8,7 +8,7 @@ import Testing
 /// What is specific to ``WebSocketTransport``: the rest is in ``TransportConformanceTests``.
 @Suite("WebSocketTransport")
 struct WebSocketTransportTests {
-    @Test("A secure connection that ends is no certificate problem, even if the other side closes it without notice")
+    @Test("a secure connection that ends is no certificate problem, even if the other side closes it without notice")
     func insecureEnd() throws {
         let url = try #require(URL(string: "wss://example.com"))
         let broken: [any Error] = [NIOSSLError.uncleanShutdown, NIOSSLError.readInInvalidTLSState, BoringSSLError.zeroReturn]
@@ -21,7 +21,7 @@ struct WebSocketTransportTests {
         #expect(causes == [.network, .certificate, .certificate, .certificate])
     }
 
-    @Test("An unknown name is distinguished from one that couldn't be looked up, as far as the system does")
+    @Test("an unknown name is distinguished from one that couldn't be looked up, as far as the system does")
     func unresolved() {
         let unknown = "the host chat.example.com isn't known, or there is no network"
         let reasons = [Int(EAI_NONAME), Int(EAI_AGAIN), nil].map {
@@ -33,7 +33,7 @@ struct WebSocketTransportTests {
             ])
     }
 
-    @Test("If a name can't be looked up in time, the host alone isn't blamed; an address needs no look-up")
+    @Test("if a name can't be looked up in time, the host alone isn't blamed; an address needs no look-up")
     func timeout() throws {
         let error = ChannelError.connectTimeout(.seconds(1))
         let named = try #require(URL(string: "wss://example.com"))

@@ -48,7 +48,7 @@ struct PrivacyManifestTests {
         }
     }
 
-    @Test("The manifest names what the SDK sends to the app's server: messages, the user's id, and the id of the device")
+    @Test("the manifest names what the SDK sends to the app's server: messages, the user's id, and the id of the device")
     func collected() throws {
         let manifest = try Manifest.read()
         let types = ["EmailsOrTextMessages", "UserID", "DeviceID"]
@@ -63,7 +63,7 @@ struct PrivacyManifestTests {
     }
 
     @Test(
-        "The manifest names the one system interface with a required reason that the SDK uses: metadata of files in the app's container"
+        "the manifest names the one system interface with a required reason that the SDK uses: metadata of files in the app's container"
     )
     func accessed() throws {
         // The App Store refuses apps whose libraries use such an interface without naming it.

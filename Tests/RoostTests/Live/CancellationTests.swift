@@ -20,14 +20,14 @@ import Testing
         await changes.value
     }
 
-    @Test("A reader that stops while a value changes doesn't block, and isn't blocked", .timeLimit(.minutes(5)))
+    @Test("a reader that stops while a value changes doesn't block, and isn't blocked", .timeLimit(.minutes(5)))
     func broadcast() async {
         let broadcast = Broadcast(0)
         await race({ broadcast.values() }, changing: { broadcast.send($0) })
         #expect(broadcast.current >= 0)
     }
 
-    @Test("A reader that stops while the store changes doesn't block, and isn't blocked", .timeLimit(.minutes(5)))
+    @Test("a reader that stops while the store changes doesn't block, and isn't blocked", .timeLimit(.minutes(5)))
     func storeChanges() async {
         let signals = ChangeSignals()
         await race({ signals.changes(of: .channels) }, changing: { _ in signals.signal(.everything) })

@@ -54,7 +54,7 @@ struct CancelledPageTests {
     }
 
     @Test(
-        "AM-29 A page whose caller is cancelled isn't waited for, and the next one is requested",
+        "AM-29 a page whose caller is cancelled isn't waited for, and the next one is requested",
         arguments: Kind.allCases)
     func cancelled(kind: Kind) async throws {
         let turn = Turn()
@@ -105,7 +105,7 @@ struct CancelledPageTests {
         }
     }
 
-    @Test("AM-29 A page whose caller is cancelled at any wait is added as a whole or not at all, and the next one loads")
+    @Test("AM-29 a page whose caller is cancelled at any wait is added as a whole or not at all, and the next one loads")
     func anywhere() async throws {
         let me = User(userId: "ann", createdAt: Timestamp(milliseconds: 0), updatedAt: Timestamp(milliseconds: 0))
         let chat = try await ScriptedServer { $0.operation == "user.me" ? .result(me) : .nothing }.connected()
@@ -156,7 +156,7 @@ struct CancelledPageTests {
     }
 
     @Test(
-        "AM-29 If its caller is cancelled after any number of turns, a page's row is there or not, and the next page has the next row",
+        "AM-29 if its caller is cancelled after any number of turns, a page's row is there or not, and the next page has the next row",
         arguments: Kind.allCases)
     func anyTurn(kind: Kind) async throws {
         let chat = try await ScriptedServer { Self.endlessPage($0) }.connected()

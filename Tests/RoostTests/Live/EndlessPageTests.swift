@@ -14,7 +14,7 @@ struct EndlessPageTests {
     }
 
     @Test(
-        "SB-02 Receipts follow a cursor that never ends for as many pages as there can be, and are loaded",
+        "SB-02 receipts follow a cursor that never ends for as many pages as there can be, and are loaded",
         arguments: [true, false])
     func receipts(areEmpty: Bool) async throws {
         let server = ScriptedServer { call in
@@ -30,7 +30,7 @@ struct EndlessPageTests {
     }
 
     @Test(
-        "SB-15 Invitations whose channel the server doesn't return are requested once in a connection, for as many pages as there can be"
+        "SB-15 invitations whose channel the server doesn't return are requested once in a connection, for as many pages as there can be"
     )
     func invitations() async throws {
         var channel = RoostTests.channel(counters(1, messages: 0))
@@ -62,7 +62,7 @@ struct EndlessPageTests {
         await chat.disconnect()
     }
 
-    @Test("Lists of members and of channels stop at as many pages as well")
+    @Test("lists of members and of channels stop at as many pages as well")
     func others() async throws {
         let server = ScriptedServer { call in
             switch call.operation {
@@ -83,7 +83,7 @@ struct EndlessPageTests {
         await chat.disconnect()
     }
 
-    @Test("MN-14 AM-39 A search, and the members of a channel the user isn't in, are requested once, and again only after a change")
+    @Test("MN-14 AM-39 a search, and the members of a channel the user isn't in, are requested once, and again only after a change")
     func onlyOnce() async throws {
         let clock = ManualClock()
         let server = ScriptedServer { call in

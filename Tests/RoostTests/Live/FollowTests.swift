@@ -7,7 +7,7 @@ import Testing
 
 @MainActor @Suite("Live objects that ask the server", .timeLimit(.minutes(5)))
 struct FollowTests {
-    @Test("AM-29 R08 A change right after the server's answer reaches the live object")
+    @Test("AM-29 R08 a change right after the server's answer reaches the live object")
     func noGap() async throws {
         var configuration = Chat.Configuration(
             storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })

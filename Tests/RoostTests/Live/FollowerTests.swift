@@ -18,7 +18,7 @@ struct FollowerTests {
 
     private struct Unreadable: Error {}
 
-    @Test("AM-29 Pieces of work run one after another, in the order of the requests, whatever their outcomes")
+    @Test("AM-29 pieces of work run one after another, in the order of the requests, whatever their outcomes")
     func order() async throws {
         let follower = Follower(chat().driver)
         var log: [String] = []
@@ -40,7 +40,7 @@ struct FollowerTests {
         #expect(log == ["first begins", "first ends", "second"])
     }
 
-    @Test("AM-29 Work that is abandoned ends after any number of turns, and later work doesn't wait for it")
+    @Test("AM-29 work that is abandoned ends after any number of turns, and later work doesn't wait for it")
     func abandoned() async throws {
         let chat = chat()
         for turns in 1...30 {
@@ -71,7 +71,7 @@ struct FollowerTests {
         }
     }
 
-    @Test("A final refusal is reported; one that another connection or change may lift isn't")
+    @Test("a final refusal is reported; one that another connection or change may lift isn't")
     func outcomes() async throws {
         let follower = Follower(chat().driver)
         let refusal = RoostError(.notPermitted, "No.")
@@ -84,7 +84,7 @@ struct FollowerTests {
         guard case .done = await follower.work({}) else { throw Unreadable() }
     }
 
-    @Test("A refusal after the log-out isn't reported for earlier requests; later requests are refused")
+    @Test("a refusal after the log-out isn't reported for earlier requests; later requests are refused")
     func refusedByLogOut() async throws {
         let chat = chat()
         try await chat.connect()
@@ -109,7 +109,7 @@ struct FollowerTests {
         #expect(follower.phase == .refused(SyncDriver.loggedOut))
     }
 
-    @Test("R08 A request that the server couldn't answer now is repeated, as long as the connection lasts")
+    @Test("R08 a request that the server couldn't answer now is repeated, as long as the connection lasts")
     func asksAgain() async throws {
         let chat = chat()
         try await chat.connect()
@@ -128,7 +128,7 @@ struct FollowerTests {
         await chat.disconnect()
     }
 
-    @Test("AM-29 It reloads for everything at once, for each change of its topic, and not after it is released")
+    @Test("AM-29 it reloads for everything at once, for each change of its topic, and not after it is released")
     func follows() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -150,7 +150,7 @@ struct FollowerTests {
         #expect(await changes.next() == nil)
     }
 
-    @Test("AM-29 R08 After a change that couldn't be read, the next one is of everything")
+    @Test("AM-29 R08 after a change that couldn't be read, the next one is of everything")
     func missed() async throws {
         // On a clock that stands still the store isn't read again without a change.
         let chat = chat(ManualClock())
@@ -177,7 +177,7 @@ struct FollowerTests {
         var isReadable = true
     }
 
-    @Test("AM-29 R08 An unreadable store is read again at growing intervals, with the missed changes, a bounded number of times")
+    @Test("AM-29 R08 an unreadable store is read again at growing intervals, with the missed changes, a bounded number of times")
     func readsAgain() async throws {
         let clock = ManualClock()
         let chat = chat(clock)
@@ -227,7 +227,7 @@ struct FollowerTests {
         try await until { follower.phase == .loading && changes.count == count + 3 }
     }
 
-    @Test("AM-29 R08 A list of channels shows a missed change, for which the store couldn't be read")
+    @Test("AM-29 R08 a list of channels shows a missed change, for which the store couldn't be read")
     func missedByChannels() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -253,7 +253,7 @@ struct FollowerTests {
         #expect(Set(source.items?.map(\.id) ?? []) == ["a", "b"])
     }
 
-    @Test("Several that ask the server soon ask it once")
+    @Test("several that ask the server soon ask it once")
     func soon() async throws {
         let follower = Follower(chat().driver)
         let (seen, continuation) = AsyncStream.makeStream(of: Int.self)
@@ -265,7 +265,7 @@ struct FollowerTests {
     }
 
     @Test(
-        "A request that many clients are to make is made within seconds, once, and not at all if there is another reason to make it sooner"
+        "a request that many clients are to make is made within seconds, once, and not at all if there is another reason to make it sooner"
     )
     func spread() async throws {
         let clock = ManualClock()
@@ -296,7 +296,7 @@ struct FollowerTests {
         await chat.disconnect()
     }
 
-    @Test("AM-30 A server that couldn't answer is asked when it says, and at growing intervals, within the hour")
+    @Test("AM-30 a server that couldn't answer is asked when it says, and at growing intervals, within the hour")
     func pauses() {
         func pause(_ milliseconds: Int64?, _ failures: Int) -> Duration {
             let error = RoostError(.overloaded, "Later.", retryAfterMilliseconds: milliseconds)

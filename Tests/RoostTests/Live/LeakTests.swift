@@ -106,7 +106,7 @@ struct LeakTests {
         ]
     }
 
-    @Test("AM-29 A chat and every live object of it are freed once they have no owner, connected or not", arguments: [true, false])
+    @Test("AM-29 a chat and every live object of it are freed once they have no owner, connected or not", arguments: [true, false])
     func freed(isConnected: Bool) async throws {
         let watched = try await use(isConnected: isConnected)
         for one in watched { try await until { one.object == nil } }
@@ -123,14 +123,14 @@ struct LeakTests {
         return watched(objects, of: chat)
     }
 
-    @Test("AM-29 A chat and every live object of it are freed if they lose their owners after any number of turns")
+    @Test("AM-29 a chat and every live object of it are freed if they lose their owners after any number of turns")
     func freedAnytime() async throws {
         for turns in Array(0...30) + [40, 60, 100, 200] {
             for one in await use(forTurns: turns) { try await until { one.object == nil } }
         }
     }
 
-    @Test("AM-29 An app that keeps only a live object stays connected, unless the chat owns it itself")
+    @Test("AM-29 an app that keeps only a live object stays connected, unless the chat owns it itself")
     func kept() async throws {
         let count = liveObjects(of: chat()).count
         for number in 0..<count {
@@ -150,7 +150,7 @@ struct LeakTests {
         }
     }
 
-    @Test("Every public class of the SDK is among them, except the token that ends an observation")
+    @Test("every public class of the SDK is among them, except the token that ends an observation")
     func complete() throws {
         let used = Set(liveObjects(of: chat()).map { "\(type(of: $0))" })
         let declared = try Self.publicClasses()

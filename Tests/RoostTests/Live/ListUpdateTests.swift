@@ -12,7 +12,7 @@ struct ListUpdateTests {
     }
 
     @Test(
-        "AM-30 R08 A difference applied to the old list gives the new list, and names what moved",
+        "AM-30 R08 a difference applied to the old list gives the new list, and names what moved",
         arguments: 0..<8 as Range<UInt64>)
     func random(seed: UInt64) {
         var chance = SeededChance(seed: seed)
@@ -43,7 +43,7 @@ struct ListUpdateTests {
     }
 
     @Test(
-        "AM-30 R08 A difference known from what changed is one between the two lists, and leaves unchanged items in place",
+        "AM-30 R08 a difference known from what changed is one between the two lists, and leaves unchanged items in place",
         arguments: 0..<8 as Range<UInt64>)
     func known(seed: UInt64) {
         var chance = SeededChance(seed: seed)
@@ -79,7 +79,7 @@ struct ListUpdateTests {
         }
     }
 
-    @Test("AM-30 A slow reader of updates skips states and no change; a quick one gets the known difference")
+    @Test("AM-30 a slow reader of updates skips states and no change; a quick one gets the known difference")
     @MainActor func slowReader() async {
         let observers = ListObservers<Item>()
         var slow = observers.updates(of: observers, startingWith: []).makeAsyncIterator()
@@ -93,7 +93,7 @@ struct ListUpdateTests {
         #expect(await slow.next()?.inserted == [0, 1, 2])
     }
 
-    @Test("AM-30 A row that moves to the top is one move, and the others stay")
+    @Test("AM-30 a row that moves to the top is one move, and the others stay")
     func oneMove() {
         let old = (0..<1000).map { Item(id: $0, text: "") }
         var new = old

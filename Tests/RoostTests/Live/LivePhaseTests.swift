@@ -19,7 +19,7 @@ struct LivePhaseTests {
         return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
     }
 
-    @Test("A live object begins as loading, and is loaded once the store was read: nil and empty mean something then")
+    @Test("a live object begins as loading, and is loaded once the store was read: nil and empty mean something then")
     func loaded() async throws {
         let chat = chat()
         let channel = chat.channel("general")
@@ -39,7 +39,7 @@ struct LivePhaseTests {
         #expect(messages.phase.error?.code == .notConnected && messages.items.isEmpty)
     }
 
-    @Test("SB-02 Typing users are loaded once the store was read, without a connection, and observers aren't called before")
+    @Test("SB-02 typing users are loaded once the store was read, without a connection, and observers aren't called before")
     func typingUsers() async throws {
         let typing = chat().channel("general").typing()
         var reported: [[UserSummary]] = []
@@ -80,7 +80,7 @@ struct LivePhaseTests {
         return callbacks.filter { $0.phase != .loaded || $0.reportedInside != [$0.value] }.map(\.name)
     }
 
-    @Test("AM-29 A live object is loaded at its first callback, and an observer added then is called at once, and once")
+    @Test("AM-29 a live object is loaded at its first callback, and an observer added then is called at once, and once")
     func firstCallbacks() async throws {
         let chat = chat()
         let channel = chat.channel("general")
@@ -107,7 +107,7 @@ struct LivePhaseTests {
         await chat.disconnect()
     }
 
-    @Test("AM-29 R08 A live object that the server answers is loaded at its first callback, and observed from then on")
+    @Test("AM-29 R08 a live object that the server answers is loaded at its first callback, and observed from then on")
     func firstAnswers() async throws {
         let chat = chat(ScriptedServer { LogOutListTests.answer(to: $0) })
         try await chat.connect()
@@ -127,7 +127,7 @@ struct LivePhaseTests {
     }
 
     @Test(
-        "AM-29 AM-44 SB-23 A list of channels calls back when its total follows its rows, and when another query has the same rows")
+        "AM-29 AM-44 SB-23 a list of channels calls back when its total follows its rows, and when another query has the same rows")
     func toldOnceLoaded() async throws {
         let chat = chat()
         try await chat.connect()
@@ -149,7 +149,7 @@ struct LivePhaseTests {
         await chat.disconnect()
     }
 
-    @Test("A wait for messages that only the server has ends with an error when no connection can be made")
+    @Test("a wait for messages that only the server has ends with an error when no connection can be made")
     func unreachable() async throws {
         let chat = chat(Unreachable())
         let messages = chat.channel("general").messages()
@@ -167,7 +167,7 @@ struct LivePhaseTests {
         }
     }
 
-    @Test("AM-26 AM-27 A channel that was joined or fetched is available when the call returns")
+    @Test("AM-26 AM-27 a channel that was joined or fetched is available when the call returns")
     func fullWhenHandedOver() async throws {
         let at = Timestamp(milliseconds: 0)
         let counters = ChannelCounters(seq: 3, memberCount: 2, messageCount: 0, lastActivity: at)
@@ -189,7 +189,7 @@ struct LivePhaseTests {
         await chat.disconnect()
     }
 
-    @Test("Work that fails reports how: a refusal ends with the next answer, an unreadable store with the next successful read")
+    @Test("work that fails reports how: a refusal ends with the next answer, an unreadable store with the next successful read")
     func outcomes() async throws {
         let follower = Follower(chat().driver)
         let refusal = RoostError(.notPermitted, "No.")
@@ -214,7 +214,7 @@ struct LivePhaseTests {
 
     private struct Missing: Error {}
 
-    @Test("Waiting for an answer ends when it is cancelled, before it began or after")
+    @Test("waiting for an answer ends when it is cancelled, before it began or after")
     func cancelled() async throws {
         let list = chat(ScriptedServer { _ in .error(.notFound("channel")) }).channels(matching: ChannelQuery(membership: .all))
         let early = Task { try await list.loaded() }
@@ -228,7 +228,7 @@ struct LivePhaseTests {
         await #expect(throws: CancellationError.self) { try await late.value }
     }
 
-    @Test("If this device's files can't be opened, live objects and the connection say so, and continue once they can")
+    @Test("if this device's files can't be opened, live objects and the connection say so, and continue once they can")
     func files() async throws {
         let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -259,7 +259,7 @@ struct LivePhaseTests {
     }
 
     @Test(
-        "SB-23 AM-33 A live list accepts another query: its rows stay until the new ones are there, and observers get the difference"
+        "SB-23 AM-33 a live list accepts another query: its rows stay until the new ones are there, and observers get the difference"
     )
     func anotherQuery() async throws {
         let chat = chat()
@@ -292,7 +292,7 @@ struct LivePhaseTests {
         await chat.disconnect()
     }
 
-    @Test("SB-23 A list with a new query doesn't wait for the server's answer to the former one, which is cancelled")
+    @Test("SB-23 a list with a new query doesn't wait for the server's answer to the former one, which is cancelled")
     func unansweredQuery() async throws {
         let server = ScriptedServer { _ in .nothing }
         var configuration = Chat.Configuration(
@@ -310,7 +310,7 @@ struct LivePhaseTests {
         await chat.disconnect()
     }
 
-    @Test("The outcome of a former query says nothing of the next one: neither its answer nor its refusal")
+    @Test("the outcome of a former query says nothing of the next one: neither its answer nor its refusal")
     func formerQuery() async throws {
         let (gate, opening) = AsyncStream.makeStream(of: Void.self)
         let refusal = RoostError(.notPermitted, "No.")

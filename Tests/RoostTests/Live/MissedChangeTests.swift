@@ -64,7 +64,7 @@ struct MissedChangeTests {
         try await until { list.items.map(\.id.channelId) == ["private"] && list.phase == .loaded }
     }
 
-    @Test("Preferences show the user's own change when that call returns")
+    @Test("preferences show the user's own change when that call returns")
     func shownAtOnce() async throws {
         let chat = chat()
         let preferences = chat.preferences

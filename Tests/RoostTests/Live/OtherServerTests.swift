@@ -18,7 +18,7 @@ struct OtherServerTests {
     }
 
     @Test(
-        "Operations for another server wait for the app, even after a restart, and are given up or sent to this one",
+        "operations for another server wait for the app, even after a restart, and are given up or sent to this one",
         arguments: [true, false])
     func decision(isDiscarding: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -60,7 +60,7 @@ struct OtherServerTests {
         await chat.disconnect()
     }
 
-    @Test("A list reports that a message and a change were for another server; they aren't retried, and can be given up")
+    @Test("a list reports that a message and a change were for another server; they aren't retried, and can be given up")
     func messages() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         do {
@@ -96,7 +96,7 @@ struct OtherServerTests {
         await chat.disconnect()
     }
 
-    @Test("A change for another server isn't shown, and its row says why, whatever else was changed")
+    @Test("a change for another server isn't shown, and its row says why, whatever else was changed")
     func change() {
         func item(_ id: Int64, _ text: String, for server: String) -> OutboxItem {
             let edit = EditMessage(channel: "general", message: MessageID(rawValue: 2), text: text)

@@ -24,7 +24,7 @@ struct OutboxEntryTests {
         }
     }
 
-    @Test("An entry has the client id and the content of a message, what an edit replaces, a draft, and the messages to change")
+    @Test("an entry has the client id and the content of a message, what an edit replaces, a draft, and the messages to change")
     func contents() async throws {
         let configuration = Chat.Configuration(
             storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: TinyServer())

@@ -85,7 +85,7 @@ struct SignalFeedTests {
         #expect(news.suffix(3) == [.watching("general"), .disconnected, .stoppedWatching("general")])
     }
 
-    @Test("The app's own signals of a channel are the newest hundred unread ones, whatever else happens")
+    @Test("the app's own signals of a channel are the newest hundred unread ones, whatever else happens")
     func own() async throws {
         let signals = feed.ownSignals(of: "general")
         for number in 1...150 {
@@ -103,7 +103,7 @@ struct SignalFeedTests {
         for await _ in feed.ownSignals(of: "general") {}
     }
 
-    @Test("A follower that is released gets nothing more")
+    @Test("a follower that is released gets nothing more")
     func released() async throws {
         let follower = follow(.presenceChanged)
         feed.send(presence(1))

@@ -6,7 +6,7 @@ import Testing
 
 @MainActor @Suite("Live objects: turns", .timeLimit(.minutes(5)))
 struct TurnsTests {
-    @Test("Work whose caller is cancelled ends, even before its turn; earlier and later work continues")
+    @Test("work whose caller is cancelled ends, even before its turn; earlier and later work continues")
     func cancelled() async throws {
         let turns = Turns()
         var log: [String] = []
@@ -43,7 +43,7 @@ struct TurnsTests {
         #expect(log == ["first begins", "first ends", "third begins", "fourth"])
     }
 
-    @Test("Mandatory work is done, though its caller is cancelled; all of it is cancelled together")
+    @Test("mandatory work is done, though its caller is cancelled; all of it is cancelled together")
     func done() async throws {
         let turns = Turns()
         var log: [String] = []
@@ -135,7 +135,7 @@ struct TurnsTests {
     }
 
     @Test(
-        "AM-29 Work whose caller is cancelled at any wait, the caller's or its own, ends, and the next piece has its turn",
+        "AM-29 work whose caller is cancelled at any wait, the caller's or its own, ends, and the next piece has its turn",
         arguments: [true, false])
     func cancelledAnywhere(isOfWork: Bool) async throws {
         let stepCount = try await Moment.withEach { try await cancelSecond(at: $0, isOfWork: isOfWork) }
@@ -145,7 +145,7 @@ struct TurnsTests {
         #expect(turns > 0)
     }
 
-    @Test("AM-29 With any cancellations, work is done in the order of the requests, mandatory work is done, and no wait is in vain")
+    @Test("AM-29 with any cancellations, work is done in the order of the requests, mandatory work is done, and no wait is in vain")
     func anyOrder() async throws {
         for seed in 1...300 as ClosedRange<UInt64> { try await takeTurns(seed) }
     }

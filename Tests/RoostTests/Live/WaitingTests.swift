@@ -2,7 +2,7 @@ import Testing
 
 @Suite("Waiting in tests", .timeLimit(.minutes(5)))
 struct WaitingTests {
-    @Test("A wait in vain ends the test and reports its location; in a test whose time is over it ends at once")
+    @Test("a wait in vain ends the test and reports its location; in a test whose time is over it ends at once")
     func vain() async throws {
         let line = #_sourceLocation.line + 1
         let overdue = await #expect(throws: Overdue.self) { try await until(within: .milliseconds(5)) { false } }
@@ -13,7 +13,7 @@ struct WaitingTests {
         await #expect(throws: CancellationError.self) { try await waiting.value }
     }
 
-    @Test("A wait ends with its condition, or with the error of the check")
+    @Test("a wait ends with its condition, or with the error of the check")
     func ends() async throws {
         var looks = 0
         try await until {

@@ -26,7 +26,7 @@ struct MemberListTests {
             rows: Rows(counters: counters(seq, messages: 0), members))
     }
 
-    @Test("AM-39 SB-22 SB-62 A member list follows joins and leaves, and learns who the members are")
+    @Test("AM-39 SB-22 SB-62 a member list follows joins and leaves, and learns who the members are")
     func follow() async throws {
         let known = [entry("ann", 1), entry("bob", 2)]
         let cat = entry("cat", 4)
@@ -53,7 +53,7 @@ struct MemberListTests {
         await chat.disconnect()
     }
 
-    @Test("MN-14 MN-15 R16 A search is repeated when members change, and a refusal is the list's")
+    @Test("MN-14 MN-15 R16 a search is repeated when members change, and a refusal is the list's")
     func search() async throws {
         let found = [entry("bob", 2)]
         let later = [entry("bea", 5), entry("bob", 2)]
@@ -76,7 +76,7 @@ struct MemberListTests {
         await chat.disconnect()
     }
 
-    @Test("AM-39 Without a connection a list reports why it isn't loaded, and shows known members; it loads once there is one")
+    @Test("AM-39 without a connection a list reports why it isn't loaded, and shows known members; it loads once there is one")
     func offline() async throws {
         let known = [entry("ann", 1), entry("bob", 2), entry("cat", 4)]
         let server = ScriptedServer { call in
@@ -131,7 +131,7 @@ struct MemberListTests {
         await chat.disconnect()
     }
 
-    @Test("AM-38 A list or search of members of a channel with an impossible id is refused, and the server isn't asked")
+    @Test("AM-38 a list or search of members of a channel with an impossible id is refused, and the server isn't asked")
     func invalidChannel() async throws {
         let server = ScriptedServer { _ in .error(.notFound("operation")) }
         let chat = try await server.connectedInGeneral()
@@ -145,7 +145,7 @@ struct MemberListTests {
         await chat.disconnect()
     }
 
-    @Test("AM-39 If no connection can be made, waiting for a list ends with the reason")
+    @Test("AM-39 if no connection can be made, waiting for a list ends with the reason")
     func noConnection() async throws {
         var configuration = Chat.Configuration(
             storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
@@ -161,7 +161,7 @@ struct MemberListTests {
         await chat.disconnect()
     }
 
-    @Test("AM-39 A user who left, got another name and came back has the new one")
+    @Test("AM-39 a user who left, got another name and came back has the new one")
     func comesBackRenamed() async throws {
         let server = ScriptedServer { [known = [entry("ann", 1), entry("bob", 2)]] call in
             switch call.operation {

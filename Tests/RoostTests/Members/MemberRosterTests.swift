@@ -19,7 +19,7 @@ struct MemberRosterTests {
         Page(items: members.map { MemberEntry(member: $0, user: nil, isOnline: false) }, nextCursor: next)
     }
 
-    @Test("AM-39 SB-22 R15 A new member is placed by the sort, a former one is removed, and roles filter")
+    @Test("AM-39 SB-22 R15 a new member is placed by the sort, a former one is removed, and roles filter")
     func follow() {
         var roster = MemberRoster(sort: .firstCreated, roles: nil)
         roster.add(page([member("ann", 1, role: .owner), member("bob", 2)]), isFirst: true)
@@ -39,7 +39,7 @@ struct MemberRosterTests {
         #expect(backwards.sorted.map(\.id) == ["eve", "dan", "cat"])
     }
 
-    @Test("AM-39 A member beyond the loaded pages appears with their page")
+    @Test("AM-39 a member beyond the loaded pages appears with their page")
     func behindThePages() {
         var roster = MemberRoster(sort: .firstCreated, roles: nil)
         roster.add(page([member("ann", 1), member("bob", 2)], next: "more"), isFirst: true)
@@ -53,7 +53,7 @@ struct MemberRosterTests {
         #expect(newest.sorted.map(\.id) == ["eve", "cat"])
     }
 
-    @Test("A page that is older than an event doesn't undo the event")
+    @Test("a page that is older than an event doesn't undo the event")
     func pageAfterEvent() {
         var roster = MemberRoster(sort: .userId, roles: nil)
         roster.add(page([member("ann", 1)], next: "more"), isFirst: true)

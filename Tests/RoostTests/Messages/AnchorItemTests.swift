@@ -23,7 +23,7 @@ struct AnchorItemTests {
     }
 
     @Test(
-        "SB-55 SB-56 A list opened at a message or at a time has that row's id, and at other places none",
+        "SB-55 SB-56 a list opened at a message or at a time has that row's id, and at other places none",
         arguments: [
             (.message(MessageID(rawValue: 40)), "bob-40"), (.time(Timestamp(milliseconds: 70)), "bob-70"),
             (.time(Timestamp(milliseconds: 0)), "bob-1"), (.time(Timestamp(milliseconds: 101)), nil), (.newest, nil),
@@ -36,7 +36,7 @@ struct AnchorItemTests {
         #expect(expected == nil || list.items.contains { $0.id == list.anchorItem })
     }
 
-    @Test("SB-56 The row stays the same wherever the list moves, and there is none if the list was moved before it got there")
+    @Test("SB-56 the row stays the same wherever the list moves, and there is none if the list was moved before it got there")
     func stays() async throws {
         let general = try await general()
         let list = general.messages(around: .message(MessageID(rawValue: 40)), pageSize: 10)

@@ -28,7 +28,7 @@ struct MessageListTests {
         ]
     }
 
-    @Test("AM-30 Scrolling to the beginning and back, a list never holds more than 300 messages, and each is shown once")
+    @Test("AM-30 scrolling to the beginning and back, a list never holds more than 300 messages, and each is shown once")
     func scrolls() async throws {
         let (chat, _) = try await chat()
         let list = chat.channel(Harness.channel).messages(pageSize: 40)
@@ -51,7 +51,7 @@ struct MessageListTests {
         #expect(list.items.map(\.text) == (701...1000).map { "\($0)" })
     }
 
-    @Test("AM-29 AM-30 A loop over the updates of an object without another owner continues; the object ends with it")
+    @Test("AM-29 AM-30 a loop over the updates of an object without another owner continues; the object ends with it")
     func keptByReaders() async throws {
         let (chat, store) = try await chat()
         weak var kept: MessageList?
@@ -75,7 +75,7 @@ struct MessageListTests {
         #expect(await invitations.next() != nil)
     }
 
-    @Test("AM-29 AM-45 A list that waits for its place, and a channel marked as read while shown, are released with their owner")
+    @Test("AM-29 AM-45 a list that waits for its place, and a channel marked as read while shown, are released with their owner")
     func released() async throws {
         let (chat, _) = try await chat()
         weak var list: MessageList?
@@ -93,7 +93,7 @@ struct MessageListTests {
         try await until { list == nil && channel == nil }
     }
 
-    @Test("AM-45 Messages on the screen are marked as read again after a reset of the server, which lowers their places")
+    @Test("AM-45 messages on the screen are marked as read again after a reset of the server, which lowers their places")
     func otherHistory() async throws {
         let (chat, store) = try await chat()
         let outbox = try await chat.driver.files().outbox
@@ -118,7 +118,7 @@ struct MessageListTests {
         token.invalidate()
     }
 
-    @Test("AM-45 R08 A backup with fewer reads isn't taken for a mark as unread: messages on the screen are marked again")
+    @Test("AM-45 R08 a backup with fewer reads isn't taken for a mark as unread: messages on the screen are marked again")
     func restoredBackup() async throws {
         let clock = ManualClock()
         let (chat, store) = try await chat(clock)
@@ -139,7 +139,7 @@ struct MessageListTests {
         token.invalidate()
     }
 
-    @Test("AM-45 Messages marked as unread on the screen stay so, even if the newest message was deleted for good")
+    @Test("AM-45 messages marked as unread on the screen stay so, even if the newest message was deleted for good")
     func unreadAfterPurge() async throws {
         let clock = ManualClock()
         let (chat, store) = try await chat(clock)
@@ -168,7 +168,7 @@ struct MessageListTests {
         token.invalidate()
     }
 
-    @Test("AM-30 The properties of a list can't be set: that would edit nothing")
+    @Test("AM-30 the properties of a list can't be set: that would edit nothing")
     func readOnly() {
         let paths: [AnyKeyPath] = [\MessageItem.text, \MessageItem.content, \MessageItem.content.text]
         for path in paths {
@@ -176,7 +176,7 @@ struct MessageListTests {
         }
     }
 
-    @Test("AM-30 R08 A list's reads of the store don't grow with the number of pending messages")
+    @Test("AM-30 R08 a list's reads of the store don't grow with the number of pending messages")
     func pendingReads() async throws {
         let (chat, store) = try await chat()
         let list = chat.channel(Harness.channel).messages(pageSize: 10)
@@ -209,7 +209,7 @@ struct MessageListTests {
     }
 
     @Test(
-        "AM-45 Messages marked as unread on the screen stay so with nothing unread before, below an own message, and as others arrive, until it is reopened",
+        "AM-45 messages marked as unread on the screen stay so with nothing unread before, below an own message, and as others arrive, until it is reopened",
         arguments: [false, true])
     func unreadAfterReading(isOwnNewest: Bool) async throws {
         let clock = ManualClock()
@@ -246,7 +246,7 @@ struct MessageListTests {
         next.invalidate()
     }
 
-    @Test("AM-45 Messages marked as unread by another device stay so on an open screen, even when it closes")
+    @Test("AM-45 messages marked as unread by another device stay so on an open screen, even when it closes")
     func unreadElsewhere() async throws {
         let (chat, store) = try await chat()
         let outbox = try await chat.driver.files().outbox
@@ -270,7 +270,7 @@ struct MessageListTests {
     }
 
     @Test(
-        "AM-45 MN-16 A mention added to a read message by an edit is read with it on the screen, and with all channels",
+        "AM-45 MN-16 a mention added to a read message by an edit is read with it on the screen, and with all channels",
         arguments: [nil, true, false] as [Bool?], [false, true])
     func mentionedByEdit(isInList: Bool?, hasOwnAfterIt: Bool) async throws {
         let (chat, store) = try await chat()
@@ -316,7 +316,7 @@ struct MessageListTests {
     }
 
     @Test(
-        "AM-30 AM-43 A list that starts at the first unread message finds it on this device offline, and keeps it while reading advances"
+        "AM-30 AM-43 a list that starts at the first unread message finds it on this device offline, and keeps it while reading advances"
     )
     func firstUnread() async throws {
         let (chat, store) = try await chat()
@@ -345,7 +345,7 @@ struct MessageListTests {
         #expect(list.items.map(\.text) == (496...500).map { "\($0)" } + ["mine"] + (503...506).map { "\($0)" })
     }
 
-    @Test("AM-30 A list that was scrolled back reports newer messages, and shows them on request")
+    @Test("AM-30 a list that was scrolled back reports newer messages, and shows them on request")
     func jumps() async throws {
         let (chat, store) = try await chat()
         let list = chat.channel(Harness.channel).messages(pageSize: 100)
@@ -367,7 +367,7 @@ struct MessageListTests {
         #expect(list.items.count == 102)
     }
 
-    @Test("AM-30 I6 An own message that arrived among very many others isn't also shown as pending")
+    @Test("AM-30 I6 an own message that arrived among very many others isn't also shown as pending")
     func settled() async throws {
         let (chat, store) = try await chat()
         let list = chat.channel(Harness.channel).messages()
@@ -381,7 +381,7 @@ struct MessageListTests {
         #expect(list.items.allSatisfy { $0.state == .sent } && list.items.count == MessageList.rowsMax)
     }
 
-    @Test("I4 A message without the app's own client id gets a random one, of 22 characters")
+    @Test("I4 a message without the app's own client id gets a random one, of 22 characters")
     func clientIds() async throws {
         let (chat, _) = try await chat()
         let channel = chat.channel(Harness.channel)
@@ -389,7 +389,7 @@ struct MessageListTests {
         #expect(Set(ids).count == 2 && ids.map(\.rawValue.utf8.count) == [22, 22])
     }
 
-    @Test("AM-30 Unchanged rows aren't remade because something else changed")
+    @Test("AM-30 unchanged rows aren't remade because something else changed")
     func keepsRows() async throws {
         let (chat, store) = try await chat()
         let list = chat.channel(Harness.channel).messages()
@@ -404,7 +404,7 @@ struct MessageListTests {
     }
 
     @Test(
-        "Before the first connection a list knows nothing, and says so; the user's pending messages are shown",
+        "before the first connection a list knows nothing, and says so; the user's pending messages are shown",
         arguments: [.newest, .firstUnread, .time(Timestamp(milliseconds: 0)), .message(MessageID(rawValue: 1))] as [MessageAnchor])
     func beforeFirstConnection(anchor: MessageAnchor) async throws {
         let configuration = Chat.Configuration(
@@ -424,7 +424,7 @@ struct MessageListTests {
     }
 
     @Test(
-        "A list of a channel is refused to a non-member, until they join, and again after they have left",
+        "a list of a channel is refused to a non-member, until they join, and again after they have left",
         arguments: [.newest, .firstUnread, .time(Timestamp(milliseconds: 0)), .message(MessageID(rawValue: 2))] as [MessageAnchor])
     func notMember(anchor: MessageAnchor) async throws {
         let page = MessagePage(messages: [message(2, "one")], hasOlder: false, hasNewer: false, seq: 3)
@@ -451,7 +451,7 @@ struct MessageListTests {
         await chat.disconnect()
     }
 
-    @Test("AM-30 A list that goes to the newest messages while it requests others returns with the answer about the newest")
+    @Test("AM-30 a list that goes to the newest messages while it requests others returns with the answer about the newest")
     func newestWhileFetching() async throws {
         let (answers, answer) = AsyncStream.makeStream(of: Void.self)
         let page = MessagePage(messages: [], hasOlder: false, hasNewer: false, seq: 3)

@@ -32,7 +32,7 @@ struct MessageWindowTests {
     }
 
     @Test(
-        "AM-30 R08 I6 Read on from any earlier state, a window anywhere is a current, bounded part without a hole; a difference leads from each to the next",
+        "AM-30 R08 I6 read on from any earlier state, a window anywhere is a current, bounded part without a hole; a difference leads from each to the next",
         arguments: 0..<8 as Range<UInt64>)
     func random(seed: UInt64) async throws {
         let store = try store()
@@ -90,7 +90,7 @@ struct MessageWindowTests {
         #expect(apart > 10 && lost > 3 && joined > 0, "seed \(seed): \(apart) \(lost) \(joined)")
     }
 
-    @Test("AM-30 However much arrives, a list that follows the newest messages stays full, and misses none")
+    @Test("AM-30 however much arrives, a list that follows the newest messages stays full, and misses none")
     func follows() async throws {
         let store = try store()
         var channel = RandomMessages(seed: 1)
@@ -104,7 +104,7 @@ struct MessageWindowTests {
         #expect(window.rows.count == 12 && window.hasOlderCached)
     }
 
-    @Test("AM-30 A list that was scrolled back stays in place while messages arrive, and returns page by page without a hole")
+    @Test("AM-30 a list that was scrolled back stays in place while messages arrive, and returns page by page without a hole")
     func staysAndComesBack() async throws {
         let store = try store()
         var channel = RandomMessages(seed: 2)
@@ -132,7 +132,7 @@ struct MessageWindowTests {
 }
 
 extension MessageWindowTests {
-    @Test("A channel whose messages the user may never see has an empty window")
+    @Test("a channel whose messages the user may never see has an empty window")
     func concealed() async throws {
         let store = try store()
         try await store.write([

@@ -18,7 +18,7 @@ struct OutboxTests {
         return settled
     }
 
-    @Test("A message is pending at once, sent once, and leaves the outbox when it is stored")
+    @Test("a message is pending at once, sent once, and leaves the outbox when it is stored")
     func send() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -33,7 +33,7 @@ struct OutboxTests {
         #expect(try await client.unread() == 2)
     }
 
-    @Test("One message at a time in each channel, in the order of sending (I3)")
+    @Test("one message at a time in each channel, in the order of sending (I3)")
     func order() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -46,7 +46,7 @@ struct OutboxTests {
     }
 
     @Test(
-        "A message that was acknowledged in another history of the server is sent again",
+        "a message that was acknowledged in another history of the server is sent again",
         arguments: ["server", "other"])
     func acknowledgedBefore(server: String) async throws {
         var client = try await Harness()
@@ -192,7 +192,7 @@ struct OutboxTests {
         #expect(try await client.texts() == ["one", "two"])
     }
 
-    @Test("A lost connection sends the message again with the same client id; the list shows it once (I4)")
+    @Test("a lost connection sends the message again with the same client id; the list shows it once (I4)")
     func retryAfterLoss() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -211,7 +211,7 @@ struct OutboxTests {
         #expect(try await client.outbox.items() == [])
     }
 
-    @Test("A final refusal marks the message and lets the next one go; it can be retried or given up")
+    @Test("a final refusal marks the message and lets the next one go; it can be retried or given up")
     func refusal() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -247,7 +247,7 @@ struct OutboxTests {
         #expect(try await client.outbox.items().map(\.operation.sent?.content.text) == ["good"])
     }
 
-    @Test("After a temporary refusal the client waits as long as the server says")
+    @Test("after a temporary refusal the client waits as long as the server says")
     func overload() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -259,7 +259,7 @@ struct OutboxTests {
         #expect(client.calls.values.contains("message.send"))
     }
 
-    @Test("After an unreadable answer the message is sent again, and after eight of them it is refused")
+    @Test("after an unreadable answer the message is sent again, and after eight of them it is refused")
     func unreadableAnswer() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -274,7 +274,7 @@ struct OutboxTests {
         #expect(client.sync.phase == .online)
     }
 
-    @Test("Messages written before the process died are sent after the restart, in order (I1)")
+    @Test("messages written before the process died are sent after the restart, in order (I1)")
     func restart() async throws {
         var before = try await Harness()
         try await before.connectWithChannel()
@@ -288,7 +288,7 @@ struct OutboxTests {
         #expect(client.inFlight == "c1")
     }
 
-    @Test("A crash between the store and the outbox neither loses nor doubles the message")
+    @Test("a crash between the store and the outbox neither loses nor doubles the message")
     func crashBetweenFiles() async throws {
         var before = try await Harness()
         try await before.connectWithChannel()
@@ -309,7 +309,7 @@ struct OutboxTests {
         #expect(try await client.outbox.items() == [])
     }
 
-    @Test("An answer that overtakes its event leaves the message pending until the stream delivers it (I6)")
+    @Test("an answer that overtakes its event leaves the message pending until the stream delivers it (I6)")
     func replyBeforeEvent() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -325,7 +325,7 @@ struct OutboxTests {
     }
 
     @MainActor
-    @Test("An id that no channel can have is refused at once, with its field")
+    @Test("an id that no channel can have is refused at once, with its field")
     func impossibleChannel() async throws {
         let configuration = Chat.Configuration(
             storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: TinyServer())

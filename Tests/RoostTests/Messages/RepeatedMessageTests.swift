@@ -25,7 +25,7 @@ struct RepeatedMessageTests {
         return list.items.map { $0.message?.seq }
     }
 
-    @Test("SB-04 A message of an ephemeral channel that was sent twice has one row in a list")
+    @Test("SB-04 a message of an ephemeral channel that was sent twice has one row in a list")
     func ephemeral() async throws {
         let arriving = [
             message(4, "hi", clientId: "c1"), message(5, "hi", clientId: "c1"), message(6, "hi", by: "cat", clientId: "c1"),
@@ -35,7 +35,7 @@ struct RepeatedMessageTests {
         #expect(try await seqs(of: arriving, isEphemeral: true) == [4, 6, 7])
     }
 
-    @Test("Messages of other channels have a row each")
+    @Test("messages of other channels have a row each")
     func stored() async throws {
         let arriving = [message(4, "one"), message(5, "two"), message(6, "three", by: "cat")]
         #expect(try await seqs(of: arriving, isEphemeral: false) == [4, 5, 6])

@@ -18,7 +18,7 @@ struct ShownStretchTests {
         return nil
     }
 
-    @Test("The messages that a list shows stay when pages at many other places arrive")
+    @Test("the messages that a list shows stay when pages at many other places arrive")
     func kept() async throws {
         let chat = try await server.connected()
         let own = membership(readSeq: 999, readCount: 998, channelSeq: 999, userSeq: 1)

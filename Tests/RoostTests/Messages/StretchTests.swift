@@ -158,7 +158,7 @@ struct StretchTests {
         #expect(failed && client.sync.status == .online)
     }
 
-    @Test("A channel keeps a bounded number of stretches: the one extended longest ago is dropped, with its messages")
+    @Test("a channel keeps a bounded number of stretches: the one extended longest ago is dropped, with its messages")
     func bounded() async throws {
         var client = try await client()
         for place in 1...Seq(Position.stretchesMax) + 1 {
@@ -172,7 +172,7 @@ struct StretchTests {
         #expect(count == 2 * Position.stretchesMax + 2)
     }
 
-    @Test("A stretch that a list shows stays, however many others arrive")
+    @Test("a stretch that a list shows stays, however many others arrive")
     func shown() async throws {
         var client = try await client()
         func load(_ places: ClosedRange<Seq>) async throws {

@@ -114,7 +114,7 @@ struct TextMentionTests {
         #expect(composer.text == "@Ben " && composer.draft.mentionees?.mentionedUsers.contains("ben") == true)
     }
 
-    @Test("A user without a name, who is shown by their id, is mentioned by it")
+    @Test("a user without a name, who is shown by their id, is mentioned by it")
     func nameless() {
         var composer = MentionComposer(text: "@")
         #expect(composer.choose(UserSummary(userId: "ben", displayName: ""), at: 1) == 5)

@@ -49,7 +49,7 @@ struct BadFileTests {
     }
 
     @Test(
-        "A truncated or overwritten cache and outbox are set aside, the app is notified, and the chat works",
+        "a truncated or overwritten cache and outbox are set aside, the app is notified, and the chat works",
         arguments: [(1, 3), (1, 2), (9, 10)])
     func damaged(part: Int, of whole: Int) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -76,7 +76,7 @@ struct BadFileTests {
     }
 
     @Test(
-        "Damage that only a list meets has the cache replaced, once, and the list's contents return",
+        "damage that only a list meets has the cache replaced, once, and the list's contents return",
         arguments: [true, false])
     func damagedForReaders(isPage: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -137,7 +137,7 @@ struct BadFileTests {
     }
 
     @Test(
-        "On a full, read-only or broken disk a message is refused with that reason; earlier ones stay, and later ones are kept",
+        "on a full, read-only or broken disk a message is refused with that reason; earlier ones stay, and later ones are kept",
         arguments: DiskFault.allCases)
     func notWritten(fault: DiskFault) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -166,7 +166,7 @@ struct BadFileTests {
     }
 
     @Test(
-        "If files are deleted while open, kept messages are sent, new ones aren't kept, and the next start begins with new files",
+        "if files are deleted while open, kept messages are sent, new ones aren't kept, and the next start begins with new files",
         arguments: [true, false])
     func deleted(isReplaced: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -207,7 +207,7 @@ struct BadFileTests {
         await chat.disconnect()
     }
 
-    @Test("Two can read at once from a file that was deleted: the connections that read were open before")
+    @Test("two can read at once from a file that was deleted: the connections that read were open before")
     func twoReaders() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let store = try Store(

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Store: columns", .timeLimit(.minutes(5)))
 struct CacheColumnsTests {
-    @Test("Every field of a model survives the cache's columns", arguments: 0..<200 as Range<UInt64>)
+    @Test("every field of a model survives the cache's columns", arguments: 0..<200 as Range<UInt64>)
     func roundTrips(seed: UInt64) throws {
         var random = RandomModels(seed: seed)
         let queue = try DatabaseQueue()
@@ -40,7 +40,7 @@ struct CacheColumnsTests {
         #expect(read == [expected])
     }
 
-    @Test("A row with a value that this version never writes is an error and no crash")
+    @Test("a row with a value that this version never writes is an error and no crash")
     func damaged() throws {
         try DatabaseQueue().write { database in
             for column in Message.cacheColumns.names
@@ -62,7 +62,7 @@ struct CacheColumnsTests {
         }
     }
 
-    @Test("A task that is cancelled during a statement gets a CancellationError, and none of SQLite's")
+    @Test("a task that is cancelled during a statement gets a CancellationError, and none of SQLite's")
     func cancelled() async throws {
         let queue = try DatabaseQueue()
         let (rows, found) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
@@ -80,7 +80,7 @@ struct CacheColumnsTests {
         #expect(try await queue.read { try $0.value("SELECT 1") } == 1)
     }
 
-    @Test("A channel's permissions take a byte for eight of them, however many there are")
+    @Test("a channel's permissions take a byte for eight of them, however many there are")
     func permissions() throws {
         let capabilities = Capabilities(own: .init(permissions: Permission.allCases, userSeq: 1, channelSeq: 2))
         let size: Int? = try DatabaseQueue().write { database in

@@ -28,7 +28,7 @@ struct CacheStatementTests {
         try await statements { database in for write in writes { try database.apply(write, as: "ann", .standard) } }
     }
 
-    @Test("A new message counts with one statement, and permissions are replaced with one")
+    @Test("a new message counts with one statement, and permissions are replaced with one")
     func single() async throws {
         try await store.write(RandomChannels.member(of: "general", at: 1))
         #expect(try await apply([.add(Rows([message(2, "one")]), to: "general")]) == 1)
@@ -37,7 +37,7 @@ struct CacheStatementTests {
         #expect(try await apply([.roleCapabilities("general", Capabilities.ByRole(permissions: [:], channelSeq: 1))]) == 1)
     }
 
-    @Test("A membership is looked up once, and the messages after it only if the channel is ahead of it")
+    @Test("a membership is looked up once, and the messages after it only if the channel is ahead of it")
     func memberships() async throws {
         let begun = Position(cursor: 3, windowStart: 0)
         try await store.write([.channel(channel(counters(3, messages: 2))), .position(Harness.channel, begun)])
@@ -47,7 +47,7 @@ struct CacheStatementTests {
         #expect(try await apply([.membership(membership(readSeq: 2, readCount: 0, channelSeq: 2, userSeq: 1))]) == 6)
     }
 
-    @Test("Only the user's own messages after a membership count, up to where the channel is followed")
+    @Test("only the user's own messages after a membership count, up to where the channel is followed")
     func broughtUp() async throws {
         let messages = [
             message(2, "before", by: "ann"), message(3, "other"), message(4, "own", by: "ann"), message(6, "ahead", by: "ann"),
@@ -68,7 +68,7 @@ struct CacheStatementTests {
         #expect(plan.allSatisfy { $0.contains("seq>") }, "\(plan)")
     }
 
-    @Test("The types of thousands of channels are one statement, and those that aren't cached are left out")
+    @Test("the types of thousands of channels are one statement, and those that aren't cached are left out")
     func types() async throws {
         for number in 1...9 { try await store.write(RandomChannels.member(of: ChannelID("c\(number)"), at: 1)) }
         let ids = (0...12).reversed().map { ChannelID("c\($0)") }
@@ -76,7 +76,7 @@ struct CacheStatementTests {
         #expect(try await statements { _ = try $0.types(of: ids) } == 1)
     }
 
-    @Test("New messages change stored counters as they change counters in memory, whatever numbers a server has sent")
+    @Test("new messages change stored counters as they change counters in memory, whatever numbers a server has sent")
     func countersOfNewMessages() async throws {
         var expected = ChannelCounters(
             seq: 4, memberCount: 2, messageCount: 7, ordinal: 5, lastActivity: Timestamp(milliseconds: 3))
@@ -95,7 +95,7 @@ struct CacheStatementTests {
         }
     }
 
-    @Test("Older permissions don't replace newer ones, and the user's and all members' don't affect each other")
+    @Test("older permissions don't replace newer ones, and the user's and all members' don't affect each other")
     func capabilities() async throws {
         func stored() async throws -> Capabilities? {
             try await store.read { try $0.model("SELECT \(Capabilities.cacheColumns) FROM capabilities", []) }

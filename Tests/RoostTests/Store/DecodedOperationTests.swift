@@ -33,7 +33,7 @@ struct DecodedOperationTests {
         return try #require(columns)
     }
 
-    @Test("A list of messages and the outbox decode an operation once, and again if it has changed since")
+    @Test("a list of messages and the outbox decode an operation once, and again if it has changed since")
     func once() async throws {
         let chat = chat()
         let general = chat.channel("general")
@@ -58,7 +58,7 @@ struct DecodedOperationTests {
         try await until { list.items.map(\.text) == ["changed", "second", "third"] }
     }
 
-    @Test("Operations are counted if there may be more than were read; otherwise the read ones are all")
+    @Test("operations are counted if there may be more than were read; otherwise the read ones are all")
     func count() async throws {
         let outbox = try Outbox(url: nil, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         for number in Int64(1)...3 {
@@ -72,7 +72,7 @@ struct DecodedOperationTests {
         }
     }
 
-    @Test("Decoded operations are dropped with their rows, for another file, and beyond the limit")
+    @Test("decoded operations are dropped with their rows, for another file, and beyond the limit")
     func forgotten() throws {
         let decoded = DecodedOperations()
         let first = SendMessage(channel: "general", clientId: "c1", text: "first")

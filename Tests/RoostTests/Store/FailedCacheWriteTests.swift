@@ -34,7 +34,7 @@ struct FailedCacheWriteTests {
         try await chat.driver.files().outbox.items().map { type(of: $0.operation.operation).name }
     }
 
-    @Test("An operation that the user gives up is gone from the file, though its overlay couldn't be removed in the same batch")
+    @Test("an operation that the user gives up is gone from the file, though its overlay couldn't be removed in the same batch")
     func discarded() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -50,7 +50,7 @@ struct FailedCacheWriteTests {
         await chat.disconnect()
     }
 
-    @Test("An operation that replaces another one is alone in the file when its call returns")
+    @Test("an operation that replaces another one is alone in the file when its call returns")
     func superseded() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -65,7 +65,7 @@ struct FailedCacheWriteTests {
         await chat.disconnect()
     }
 
-    @Test("A wait for a message doesn't end as discarded while the file still has the message")
+    @Test("a wait for a message doesn't end as discarded while the file still has the message")
     func notDiscarded() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -82,7 +82,7 @@ struct FailedCacheWriteTests {
         await chat.disconnect()
     }
 
-    @Test("A message whose row couldn't be stored stays in the file until it is")
+    @Test("a message whose row couldn't be stored stays in the file until it is")
     func arrived() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -99,7 +99,7 @@ struct FailedCacheWriteTests {
     }
 
     @Test(
-        "SB-04 A message of an ephemeral channel whose row couldn't be stored isn't sent twice, whether its answer or its event is first",
+        "SB-04 a message of an ephemeral channel whose row couldn't be stored isn't sent twice, whether its answer or its event is first",
         arguments: [true, false])
     func ephemeral(isAnswered: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }

@@ -65,7 +65,7 @@ struct FailedWriteTests {
         try await until { await driver.inputs.isEmpty }
     }
 
-    @Test("Of operations that are written together, none is kept after one that can't be: each caller is refused and may retry")
+    @Test("of operations that are written together, none is kept after one that can't be: each caller is refused and may retry")
     func together() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (chat, work, reading) = try await busyChat()
@@ -87,7 +87,7 @@ struct FailedWriteTests {
         #expect(try await driver.files().outbox.items().compactMap { $0.operation.sent?.content.text } == ["first"])
     }
 
-    @Test("Operations that arrive while another one can't be written are kept")
+    @Test("operations that arrive while another one can't be written are kept")
     func meanwhile() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (chat, work, reading) = try await busyChat()
@@ -106,7 +106,7 @@ struct FailedWriteTests {
         await chat.disconnect()
     }
 
-    @Test("The deletion or discarding of an unsent message doesn't succeed while the file still has the message")
+    @Test("the deletion or discarding of an unsent message doesn't succeed while the file still has the message")
     func notRemoved() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -134,7 +134,7 @@ struct FailedWriteTests {
         }
     }
 
-    @Test("An answered operation that the file can't remove is removed with the next write, and not sent again meanwhile")
+    @Test("an answered operation that the file can't remove is removed with the next write, and not sent again meanwhile")
     func removedLater() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let server = ScriptedServer { _ in .result(Done()) }
@@ -152,7 +152,7 @@ struct FailedWriteTests {
         await chat.disconnect()
     }
 
-    @Test("An answered operation that couldn't be removed from the file doesn't prevent a log-out", arguments: [true, false])
+    @Test("an answered operation that couldn't be removed from the file doesn't prevent a log-out", arguments: [true, false])
     func removedByLogOut(isStillFull: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(ScriptedServer { _ in .result(Done()) })
@@ -165,7 +165,7 @@ struct FailedWriteTests {
         #expect(!FileManager.default.fileExists(atPath: folder.path))
     }
 
-    @Test("A log-out while the outbox can't be read fails with storage_failed, and works with the discarding option")
+    @Test("a log-out while the outbox can't be read fails with storage_failed, and works with the discarding option")
     func unreadableByLogOut() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -203,7 +203,7 @@ struct FailedWriteTests {
         return (server, chat, outbox)
     }
 
-    @Test("An edit after a message whose answer can't be written is sent for the message that the server has")
+    @Test("an edit after a message whose answer can't be written is sent for the message that the server has")
     func answeredWithEdit() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (server, chat, outbox) = try await editedAndAnswered(.result(message(4, "a", by: "ann", clientId: "c1")))
@@ -219,7 +219,7 @@ struct FailedWriteTests {
         await chat.disconnect()
     }
 
-    @Test("A message in flight that is refused while the outbox can't be written keeps the edit that was made of it")
+    @Test("a message in flight that is refused while the outbox can't be written keeps the edit that was made of it")
     func refusedWithEdit() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (server, chat, outbox) = try await editedAndAnswered(.error(RoostError(.notPermitted, "No.")))
@@ -233,7 +233,7 @@ struct FailedWriteTests {
         await chat.disconnect()
     }
 
-    @Test("An operation isn't sent until the file can note that it may be sent")
+    @Test("an operation isn't sent until the file can note that it may be sent")
     func notNoted() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let server = ScriptedServer { _ in .result(Done()) }
@@ -263,7 +263,7 @@ struct FailedWriteTests {
     }
 
     @Test(
-        "SB-04 A message of an ephemeral channel that is noted just when another write fails is sent, and isn't taken for another chat's",
+        "SB-04 a message of an ephemeral channel that is noted just when another write fails is sent, and isn't taken for another chat's",
         arguments: [false, true])
     func notedBesideFailure(hasOther: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -312,7 +312,7 @@ struct FailedWriteTests {
     }
 
     @Test(
-        "If the met server, and that earlier operations are for it, can't be written at once, they are written with the next write")
+        "if the met server, and that earlier operations are for it, can't be written at once, they are written with the next write")
     func serverNotNoted() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat(ScriptedServer { _ in .nothing })
@@ -330,7 +330,7 @@ struct FailedWriteTests {
         await chat.disconnect()
     }
 
-    @Test("Lists are notified when the start removes overlays that an earlier process had left")
+    @Test("lists are notified when the start removes overlays that an earlier process had left")
     func staleOverlay() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         do {
@@ -354,7 +354,7 @@ struct FailedWriteTests {
         try await outbox.apply(outbox.items().map { .remove($0.id, of: $0.channel) })
     }
 
-    @Test("Overlays of the outbox that can't be written at the start are a reason to wait, and not to give up")
+    @Test("overlays of the outbox that can't be written at the start are a reason to wait, and not to give up")
     func overlays() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         do {
@@ -376,7 +376,7 @@ struct FailedWriteTests {
         await chat.disconnect()
     }
 
-    @Test("A list whose opening can't be recorded still shows its messages")
+    @Test("a list whose opening can't be recorded still shows its messages")
     func opening() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()

@@ -11,7 +11,7 @@ struct FileTests {
     private let folder = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
     private let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
-    @Test("A damaged cache and a damaged outbox are set aside and replaced")
+    @Test("a damaged cache and a damaged outbox are set aside and replaced")
     func damaged() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -26,7 +26,7 @@ struct FileTests {
         #expect(FileManager.default.fileExists(atPath: outbox.path + ".damaged-1"))
     }
 
-    @Test("Of damaged caches the last one is kept, of damaged outboxes all")
+    @Test("of damaged caches the last one is kept, of damaged outboxes all")
     func damagedAgain() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -52,7 +52,7 @@ struct FileTests {
     }
 
     @Test(
-        "Chats that open the outbox at the same moment share it, whether there was none or a damaged one, which is set aside once",
+        "chats that open the outbox at the same moment share it, whether there was none or a damaged one, which is set aside once",
         arguments: [false, true])
     func openedAtOnce(isDamaged: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -89,7 +89,7 @@ struct FileTests {
         }
     }
 
-    @Test("The outbox of the previous version keeps its messages, in order, with their refusals; they may have been sent")
+    @Test("the outbox of the previous version keeps its messages, in order, with their refusals; they may have been sent")
     func formerOutbox() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -127,7 +127,7 @@ struct FileTests {
         #expect(items.map(\.createdAt.milliseconds) == [5, 6] && items.allSatisfy { $0.firstSentAt == $0.createdAt })
     }
 
-    @Test("R08 In a file that was deleted while open, an operation is taken back whatever its row says of its being sent")
+    @Test("R08 in a file that was deleted while open, an operation is taken back whatever its row says of its being sent")
     func takenBackAfterDeletion() async throws {
         let outbox = try Outbox(url: folder.appending(component: "outbox.sqlite"), logger: logger)
         let operation = OutboxOperation.send(SendMessage(channel: "general", clientId: "c1", text: "one"))
@@ -143,7 +143,7 @@ struct FileTests {
         await #expect(throws: Outbox.Deleted.self) { try await outbox.apply([.put(sent)]) }
     }
 
-    @Test("A cache of a newer version is set aside")
+    @Test("a cache of a newer version is set aside")
     func newer() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let cache = folder.appending(component: "cache.sqlite")
@@ -158,7 +158,7 @@ struct FileTests {
         #expect(try await Store(url: cache, user: "ann", logger: logger).savedState() == SavedState())
     }
 
-    @Test("A cache of an older schema is dropped, and the client starts over")
+    @Test("a cache of an older schema is dropped, and the client starts over")
     func older() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -183,7 +183,7 @@ struct FileTests {
         #expect(try await store.read { try ChannelQuery().places(in: $0).map(\.id) } == ["general"])
     }
 
-    @Test("A cache with other names of permissions is dropped, and the client starts over")
+    @Test("a cache with other names of permissions is dropped, and the client starts over")
     func otherPermissions() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let cache = folder.appending(component: "cache.sqlite")
@@ -201,7 +201,7 @@ struct FileTests {
         #expect(try await Store(url: cache, user: "ann", logger: logger).savedState() == SavedState())
     }
 
-    @Test("The outbox reaches the disk before it answers; every user and server has a folder of their own")
+    @Test("the outbox reaches the disk before it answers; every user and server has a folder of their own")
     func durability() async throws {
         let names = [
             ("ann", "https://a.example"), ("Ann", "https://a.example"), ("ann", "https://b.example"),

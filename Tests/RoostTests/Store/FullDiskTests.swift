@@ -57,7 +57,7 @@ struct FullDiskTests {
     // MARK: Opening
 
     @Test(
-        "An outbox that can't be made is reported with its reason by every call and the status, and is made once it can be",
+        "an outbox that can't be made is reported with its reason by every call and the status, and is made once it can be",
         arguments: DiskFault.allCases)
     func outboxNotMade(fault: DiskFault) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -85,7 +85,7 @@ struct FullDiskTests {
     }
 
     @Test(
-        "If the outbox can't be written at the start, kept operations are shown, aren't sent under a name missing from the file, and are sent once it can be",
+        "if the outbox can't be written at the start, kept operations are shown, aren't sent under a name missing from the file, and are sent once it can be",
         arguments: DiskFault.allCases)
     func outboxOpened(fault: DiskFault) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -109,7 +109,7 @@ struct FullDiskTests {
     }
 
     @Test(
-        "A cache that can't be made is in memory, the app is notified, and the next start makes it",
+        "a cache that can't be made is in memory, the app is notified, and the next start makes it",
         arguments: DiskFault.allCases)
     func cacheNotMade(fault: DiskFault) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -133,7 +133,7 @@ struct FullDiskTests {
     // MARK: While it is open
 
     @Test(
-        "An answer that the outbox can't record is reported; its operation isn't sent again, and is removed with the next write",
+        "an answer that the outbox can't record is reported; its operation isn't sent again, and is removed with the next write",
         arguments: DiskFault.allCases)
     func answered(fault: DiskFault) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -159,7 +159,7 @@ struct FullDiskTests {
     }
 
     @Test(
-        "While missed events can't be stored, the connection says why it waits; messages sent meanwhile are kept, and all of it arrives once there is room",
+        "while missed events can't be stored, the connection says why it waits; messages sent meanwhile are kept, and all of it arrives once there is room",
         arguments: DiskFault.allCases)
     func missed(fault: DiskFault) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -181,7 +181,7 @@ struct FullDiskTests {
     }
 
     @Test(
-        "A message that was sent and can't be stored stays in the outbox until it can, and is shown once",
+        "a message that was sent and can't be stored stays in the outbox until it can, and is shown once",
         arguments: DiskFault.allCases)
     func arrived(fault: DiskFault) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -200,7 +200,7 @@ struct FullDiskTests {
     }
 
     @Test(
-        "If neither file can be written, a message is refused; once they can be, the chat continues",
+        "if neither file can be written, a message is refused; once they can be, the chat continues",
         arguments: DiskFault.allCases)
     func neither(fault: DiskFault) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }

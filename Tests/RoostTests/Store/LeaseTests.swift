@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Store: files that are released while in use", .timeLimit(.minutes(5)))
 struct LeaseTests {
-    @Test("A database that is replaced is handed over once it is no longer in use, and later users get the new one")
+    @Test("a database that is replaced is handed over once it is no longer in use, and later users get the new one")
     func replaces() async throws {
         let leases = Leases("old")
         let (entered, enter) = AsyncStream<Void>.makeStream()
@@ -33,7 +33,7 @@ struct LeaseTests {
         #expect(log.withLockedValue { $0 } == ["used new", "used old", "replaced old"])
     }
 
-    @Test("Many who use databases that are replaced all the time never use one that was handed over")
+    @Test("many who use databases that are replaced all the time never use one that was handed over")
     func many() async {
         let closed = NIOLockedValueBox<Set<Int>>([])
         let wrong = NIOLockedValueBox(0)

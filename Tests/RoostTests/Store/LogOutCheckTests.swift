@@ -21,7 +21,7 @@ struct LogOutCheckTests {
     }
 
     @Test(
-        "A request during the check whether the user can log out waits for it, and is then carried out or refused",
+        "a request during the check whether the user can log out waits for it, and is then carried out or refused",
         arguments: [true, false])
     func asked(isUnsent: Bool) async throws {
         let chat = Chat(url: url, user: "ann", configuration: configuration(.inMemory)) { "token" }
@@ -53,7 +53,7 @@ struct LogOutCheckTests {
         }
     }
 
-    @Test("A mark that reads the store while the user logs out is refused, and doesn't hang")
+    @Test("a mark that reads the store while the user logs out is refused, and doesn't hang")
     func marking() async throws {
         let chat = Chat(url: url, user: "ann", configuration: configuration(.inMemory)) { "token" }
         let channel = chat.channel("general")
@@ -79,7 +79,7 @@ struct LogOutCheckTests {
         try await logOut.value
     }
 
-    @Test("After logging out all channels can't be marked as read, and signals end at once")
+    @Test("after logging out all channels can't be marked as read, and signals end at once")
     func over() async throws {
         let chat = Chat(url: url, user: "ann", configuration: configuration(.inMemory)) { "token" }
         try await chat.logOut()
@@ -88,7 +88,7 @@ struct LogOutCheckTests {
         for await _ in chat.channel("general").signals {}
     }
 
-    @Test("An unreadable store is reported as such by marking all channels as read")
+    @Test("an unreadable store is reported as such by marking all channels as read")
     func unreadable() async throws {
         let chat = Chat(url: url, user: "ann", configuration: configuration(.inMemory)) { "token" }
         try await chat.driver.prepare().store.change { try $0.execute(sql: "DROP TABLE memberships") }
@@ -96,7 +96,7 @@ struct LogOutCheckTests {
         #expect(refusal?.code == .storageFailed && refusal?.message.contains("can't be read") == true)
     }
 
-    @Test("A log-out that signs out the device asks the server if there is a connection, and waits for its answer for some seconds")
+    @Test("a log-out that signs out the device asks the server if there is a connection, and waits for its answer for some seconds")
     func unansweredSignOut() async throws {
         let (server, clock) = (ScriptedServer { _ in .nothing }, ManualClock())
         let chat = try await server.connected(clock)
@@ -126,7 +126,7 @@ struct LogOutCheckTests {
         }
     }
 
-    @Test("A device that is signed out with the log-out doesn't ask for another token, and doesn't connect again")
+    @Test("a device that is signed out with the log-out doesn't ask for another token, and doesn't connect again")
     func noNewToken() async throws {
         var configuration = configuration(.inMemory)
         configuration.transport = SigningOut()
@@ -149,7 +149,7 @@ struct LogOutCheckTests {
         let isCancelled = Atomic(false)
     }
 
-    @Test("A token provider that doesn't answer is cancelled with its chat, and doesn't keep the files")
+    @Test("a token provider that doesn't answer is cancelled with its chat, and doesn't keep the files")
     func unansweredToken() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let storage = Chat.Storage.directory(directory)

@@ -75,7 +75,7 @@ struct LogOutListTests {
         return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
     }
 
-    @Test("Lists from the server are empty and loaded after a log-out, as those from the store are, and stay so")
+    @Test("lists from the server are empty and loaded after a log-out, as those from the store are, and stay so")
     func empty() async throws {
         let server = ScriptedServer { Self.answer(to: $0) }
         let chat = chat(server)
@@ -114,7 +114,7 @@ struct LogOutListTests {
         #expect(error?.code == .unauthenticated)
     }
 
-    @Test("A list whose answer is in flight when the user logs out is empty and loaded too, and no wait for it is left")
+    @Test("a list whose answer is in flight when the user logs out is empty and loaded too, and no wait for it is left")
     func inFlight() async throws {
         let server = ScriptedServer { _ in .nothing }
         let chat = chat(server)
@@ -129,7 +129,7 @@ struct LogOutListTests {
         _ = await waiting.result
     }
 
-    @Test("A list whose query a limit refuses shows nothing of the previous one once the user has logged out")
+    @Test("a list whose query a limit refuses shows nothing of the previous one once the user has logged out")
     func refusedQuery() async throws {
         let chat = chat(ScriptedServer { Self.answer(to: $0) })
         try await chat.connect()
@@ -142,7 +142,7 @@ struct LogOutListTests {
         #expect(!list.hasMore)
     }
 
-    @Test("The rest of a discarded outbox isn't shown after the log-out, nor where a list of messages began")
+    @Test("the rest of a discarded outbox isn't shown after the log-out, nor where a list of messages began")
     func ownMessages() async throws {
         let directory = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: directory) }

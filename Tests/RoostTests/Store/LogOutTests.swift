@@ -25,7 +25,7 @@ struct LogOutTests {
     }
 
     @Test(
-        "Logging out deletes the files and empties what is shown; the chat is over, and another one starts with nothing",
+        "logging out deletes the files and empties what is shown; the chat is over, and another one starts with nothing",
         arguments: [true, false])
     func files(isInMemory: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -63,7 +63,7 @@ struct LogOutTests {
     }
 
     @Test(
-        "Unsent messages prevent a log-out, after which the user continues, unless they are to be discarded",
+        "unsent messages prevent a log-out, after which the user continues, unless they are to be discarded",
         arguments: [true, false])
     func unsent(isDiscarding: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -83,7 +83,7 @@ struct LogOutTests {
         #expect(!isThere)
     }
 
-    @Test("Waits that are pending at a log-out end with an error")
+    @Test("waits that are pending at a log-out end with an error")
     func waiting() async throws {
         let chat = chat(.inMemory, ScriptedServer { _ in .nothing })
         try await chat.connect()
@@ -98,7 +98,7 @@ struct LogOutTests {
         #expect(unsent?.code == .unauthenticated)
     }
 
-    @Test("While another chat or another process has the files, a log-out is refused, and nothing changes")
+    @Test("while another chat or another process has the files, a log-out is refused, and nothing changes")
     func shared() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -128,7 +128,7 @@ struct LogOutTests {
     }
 
     @Test(
-        "While another process can add unsent operations they aren't counted; a refused log-out then leaves the files as free as before"
+        "while another process can add unsent operations they aren't counted; a refused log-out then leaves the files as free as before"
     )
     func extensionAtWork() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -152,7 +152,7 @@ struct LogOutTests {
         #expect(!isThere)
     }
 
-    @Test("The files of a user whose chat isn't open are deleted by name, and no other user's")
+    @Test("the files of a user whose chat isn't open are deleted by name, and no other user's")
     func erase() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         var chat: Chat? = chat()
@@ -176,7 +176,7 @@ struct LogOutTests {
         #expect(failure?.code == .storageNotDeleted && isThere)
     }
 
-    @Test("A log-out that has ended the chat and can't delete its files says so by the code, and another one deletes them")
+    @Test("a log-out that has ended the chat and can't delete its files says so by the code, and another one deletes them")
     func notDeleted() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let clock = ManualClock()
@@ -199,7 +199,7 @@ struct LogOutTests {
         #expect(!isThere)
     }
 
-    @Test("A user whose folder the app has deleted itself logs out, and starts with nothing, each time")
+    @Test("a user whose folder the app has deleted itself logs out, and starts with nothing, each time")
     func deletedByApp() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -215,7 +215,7 @@ struct LogOutTests {
         #expect(!isThere)
     }
 
-    @Test("A folder that was deleted and made again gets a new lock, independent of the former one")
+    @Test("a folder that was deleted and made again gets a new lock, independent of the former one")
     func madeAgain() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -235,7 +235,7 @@ struct LogOutTests {
         #expect(isThere && !second.isShared)
     }
 
-    @Test("A folder is another process's once everything of this process that has it has given way, and not before")
+    @Test("a folder is another process's once everything of this process that has it has given way, and not before")
     func severalGiveWay() throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -255,7 +255,7 @@ struct LogOutTests {
         #expect(try takeLock(of: folder) == nil)
     }
 
-    @Test("A folder that another process made in the place of a deleted one isn't taken for it, nor deleted with it")
+    @Test("a folder that another process made in the place of a deleted one isn't taken for it, nor deleted with it")
     func anothersFolder() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)

@@ -40,7 +40,7 @@ struct OpenFilesTests {
         return (writing, gate)
     }
 
-    @Test("A read of the positions during another chat's reset of a channel doesn't wait, and is repeated before a write")
+    @Test("a read of the positions during another chat's reset of a channel doesn't wait, and is repeated before a write")
     func betweenNoteAndCommit() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (first, second) = try await stores()
@@ -54,7 +54,7 @@ struct OpenFilesTests {
         try await second.write([.position("general", Position(cursor: 701, windowStart: 601))])
     }
 
-    @Test("The same holds for a history that is replaced; other channels don't have to be read again")
+    @Test("the same holds for a history that is replaced; other channels don't have to be read again")
     func erased() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (first, second) = try await stores()
@@ -73,7 +73,7 @@ struct OpenFilesTests {
         try await second.write([.userPosition(2)])
     }
 
-    @Test("A transaction that fails is over too: a write after a new read succeeds")
+    @Test("a transaction that fails is over too: a write after a new read succeeds")
     func failed() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (first, second) = try await stores()
@@ -89,7 +89,7 @@ struct OpenFilesTests {
         #expect(try await first.savedState().channels["general"] == former)
     }
 
-    @Test("A refused write records none of its resets")
+    @Test("a refused write records none of its resets")
     func refused() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (first, second) = try await stores()
@@ -101,7 +101,7 @@ struct OpenFilesTests {
         await #expect(throws: OpenFiles.RestartedElsewhere.self) { try await second.write([.position("other", former)]) }
     }
 
-    @Test("A chat that opens during another one's write of a reset waits only for that")
+    @Test("a chat that opens during another one's write of a reset waits only for that")
     func opening() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let first = try store()

@@ -38,7 +38,7 @@ struct OutboxStatementTests {
     /// Each superseded by the next one.
     private let marks = (1...3 as ClosedRange<Seq>).map { OutboxOperation.read(MarkRead(channel: "general", seq: $0)) }
 
-    @Test("A mark that another one replaces is removed by one statement, as obsolete operations are")
+    @Test("a mark that another one replaces is removed by one statement, as obsolete operations are")
     func superseded() async throws {
         let (outbox, carried) = try await filled(marks)
         let written = try await outbox.apply([.change(1, of: "general", to: nil)])
@@ -49,7 +49,7 @@ struct OutboxStatementTests {
     }
 
     @Test(
-        "I4 An operation is read once when it is about to be sent, in its state in the file; the first chat sets the time of sending"
+        "I4 an operation is read once when it is about to be sent, in its state in the file; the first chat sets the time of sending"
     )
     func sending() async throws {
         let (outbox, carried) = try await filled(marks)
@@ -69,7 +69,7 @@ struct OutboxStatementTests {
     }
 
     @Test(
-        "SB-04 I4 Of several chats, the one that has begun to send a message sends it, until that chat is gone, or the message is refused"
+        "SB-04 I4 of several chats, the one that has begun to send a message sends it, until that chat is gone, or the message is refused"
     )
     func begun() async throws {
         let message = OutboxOperation.send(SendMessage(channel: "general", clientId: "c1", text: "hi"))
@@ -90,7 +90,7 @@ struct OutboxStatementTests {
         #expect(outbox.startedByOtherChats(than: 2) == [])
     }
 
-    @Test("SB-58 The changes of a message are removed with it, and found by an index of only them")
+    @Test("SB-58 the changes of a message are removed with it, and found by an index of only them")
     func changes() async throws {
         let message = SendMessage(channel: "general", clientId: "c1", text: "hi")
         let edit = EditMessage(channel: "general", message: MessageID(rawValue: 0), text: "changed")

@@ -12,7 +12,7 @@ struct ReaderTests {
     private let folder = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
     private static let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
 
-    @Test("A read of a file doesn't wait for a transaction, and gets all of the state before it, or the one after its commit")
+    @Test("a read of a file doesn't wait for a transaction, and gets all of the state before it, or the one after its commit")
     func beside() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let store = try Store(url: folder.appending(component: "cache.sqlite"), user: "ann", logger: Self.logger)
@@ -33,7 +33,7 @@ struct ReaderTests {
         #expect(try await store.read { try $0.summary(of: "bob").name } == "Robert")
     }
 
-    @Test("The connection that writes has a cache of 8 MB, and those that read SQLite's default of 2")
+    @Test("the connection that writes has a cache of 8 MB, and those that read SQLite's default of 2")
     func pageCaches() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let store = try Store(url: folder.appending(component: "cache.sqlite"), user: "ann", logger: Self.logger)
@@ -46,7 +46,7 @@ struct ReaderTests {
     }
 
     @Test(
-        "Files that are released during more reads than there are threads for tasks wait for the readers and hold up nothing else")
+        "files that are released during more reads than there are threads for tasks wait for the readers and hold up nothing else")
     func detachFile() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let mayEnd = DispatchSemaphore(value: 0)
@@ -80,7 +80,7 @@ struct ReaderTests {
         }
     }
 
-    @Test("The next page of a resume is requested before the received one is stored")
+    @Test("the next page of a resume is requested before the received one is stored")
     func ahead() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         var configuration = Chat.Configuration(storage: .directory(folder), logger: Self.logger)

@@ -33,7 +33,7 @@ struct StorageProblemTests {
         return all
     }
 
-    @Test("A damaged outbox and a damaged cache are reported, by their new names")
+    @Test("a damaged outbox and a damaged cache are reported, by their new names")
     func setAside() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -51,7 +51,7 @@ struct StorageProblemTests {
         await chat.disconnect()
     }
 
-    @Test("An outbox of a newer version is reported, and nothing in it is lost")
+    @Test("an outbox of a newer version is reported, and nothing in it is lost")
     func newer() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         do {
@@ -69,7 +69,7 @@ struct StorageProblemTests {
         await chat.disconnect()
     }
 
-    @Test("A cache that can't be opened is reported, and the client continues without it")
+    @Test("a cache that can't be opened is reported, and the client continues without it")
     func notKept() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let file = folder.appending(component: "cache.sqlite")
@@ -82,7 +82,7 @@ struct StorageProblemTests {
         await chat.disconnect()
     }
 
-    @Test("A message whose outcome can't be written is reported, and stays in the outbox")
+    @Test("a message whose outcome can't be written is reported, and stays in the outbox")
     func notWritten() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -101,7 +101,7 @@ struct StorageProblemTests {
         await chat.disconnect()
     }
 
-    @Test("Operations that this version can't read are reported once, hold up nothing, and stay for a version that can")
+    @Test("operations that this version can't read are reported once, hold up nothing, and stay for a version that can")
     @MainActor func unreadable() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let file = folder.appending(component: "outbox.sqlite")

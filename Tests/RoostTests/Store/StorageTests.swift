@@ -19,7 +19,7 @@ struct StorageTests {
 
     private var folder: URL { directory.appending(component: SyncFiles.folderName(of: "ann", at: url)) }
 
-    @Test("The default place is the app's own; another one has to be named, and so has in-memory storage")
+    @Test("the default place is the app's own; another one has to be named, and so has in-memory storage")
     func places() throws {
         let standard = try #require(try Chat.Storage.standard.directory)
         #expect(standard.path.hasSuffix("/\(Bundle.main.bundleIdentifier ?? ProcessInfo.processInfo.processName)/Roost"))
@@ -28,7 +28,7 @@ struct StorageTests {
         #expect(Chat.Configuration().storage == .standard)
     }
 
-    @Test("Another process that has the files open is an error, until it ends; other users of the machine can't read them")
+    @Test("another process that has the files open is an error, until it ends; other users of the machine can't read them")
     func locked() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -42,7 +42,7 @@ struct StorageTests {
         await chat.disconnect()
     }
 
-    @Test("A folder that the client makes is accessible to its user alone")
+    @Test("a folder that the client makes is accessible to its user alone")
     func permissions() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -52,7 +52,7 @@ struct StorageTests {
         await chat.disconnect()
     }
 
-    @Test("Two chats of one process share the files, and the last of them releases them")
+    @Test("two chats of one process share the files, and the last of them releases them")
     func shared() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         var first: Chat? = chat()
@@ -74,7 +74,7 @@ struct StorageTests {
         if let free { close(free) }
     }
 
-    @Test("A position that another chat of the process has outdated isn't written, until it is read again")
+    @Test("a position that another chat of the process has outdated isn't written, until it is read again")
     func begunAfresh() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         func store() throws -> Store {

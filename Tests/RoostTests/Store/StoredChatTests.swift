@@ -32,7 +32,7 @@ struct StoredChatTests {
         }
     }
 
-    @Test("Channels, messages and unread counts are read while the app has the files open, and nothing is written")
+    @Test("channels, messages and unread counts are read while the app has the files open, and nothing is written")
     func reading() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let chat = chat()
@@ -55,7 +55,7 @@ struct StoredChatTests {
     }
 
     @Test(
-        "A message is found by its id as in lists: with its sender's name, empty if the user has deleted it for themselves, and not before a reset"
+        "a message is found by its id as in lists: with its sender's name, empty if the user has deleted it for themselves, and not before a reset"
     )
     func messageByID() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -85,7 +85,7 @@ struct StoredChatTests {
         await chat.disconnect()
     }
 
-    @Test("Without the app running it reads the app's last state; queries that it can't answer are refused")
+    @Test("without the app running it reads the app's last state; queries that it can't answer are refused")
     func alone() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         do {
@@ -106,7 +106,7 @@ struct StoredChatTests {
         #expect(tooMany?.field == "ids")
     }
 
-    @Test("Deleted or replaced files are no longer read: after logging out, signing in again, and damage")
+    @Test("deleted or replaced files are no longer read: after logging out, signing in again, and damage")
     func deleted() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let first = chat()
@@ -130,7 +130,7 @@ struct StoredChatTests {
         await second.disconnect()
     }
 
-    @Test("Nothing stored, nothing on disk, a damaged cache, another version's: each is reported, and nothing is changed")
+    @Test("nothing stored, nothing on disk, a damaged cache, another version's: each is reported, and nothing is changed")
     func unusable() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         func refusal(_ storage: Chat.Storage) -> RoostError? {

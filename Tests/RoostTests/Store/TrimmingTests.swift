@@ -49,7 +49,7 @@ struct TrimmingTests {
         }
     }
 
-    @Test("A cache that another client has open isn't trimmed: that client knows what is cached")
+    @Test("a cache that another client has open isn't trimmed: that client knows what is cached")
     func shared() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let first = try await chat(sizeBytesMax: 256 << 20).driver.prepare().store
@@ -60,7 +60,7 @@ struct TrimmingTests {
     }
 
     @Test(
-        "The oldest messages are removed until the cache is small enough, first of channels that were never shown, or longest ago")
+        "the oldest messages are removed until the cache is small enough, first of channels that were never shown, or longest ago")
     func order() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
@@ -90,7 +90,7 @@ struct TrimmingTests {
         #expect(try await store(url).savedState().channels["b"] == Position(cursor: 400, windowStart: 301, messageCount: 400))
     }
 
-    @Test("A trimmed cache begins without a hole: removed messages come from the server")
+    @Test("a trimmed cache begins without a hole: removed messages come from the server")
     func reopened() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let name = SyncFiles.folderName(of: "ann", at: URL(filePath: "/"))

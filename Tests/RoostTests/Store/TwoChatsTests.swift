@@ -25,7 +25,7 @@ struct TwoChatsTests {
         try await chat(TinyServer()).channel("general").send(text)
     }
 
-    @Test("R08 I1 A chat sends what another chat has left that is gone, and its outbox shows it meanwhile")
+    @Test("R08 I1 a chat sends what another chat has left that is gone, and its outbox shows it meanwhile")
     func left() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let first = chat(TinyServer())
@@ -64,7 +64,7 @@ struct TwoChatsTests {
         let value = Atomic(0)
     }
 
-    @Test("R08 I1 Operations that another chat has left are sent later if the outbox can't be read at that moment")
+    @Test("R08 I1 operations that another chat has left are sent later if the outbox can't be read at that moment")
     func unreadable() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let count = Count()
@@ -86,7 +86,7 @@ struct TwoChatsTests {
         await first.disconnect()
     }
 
-    @Test("SB-04 R08 I1 A message that is left to the chat that sends it is sent if that chat is gone just then")
+    @Test("SB-04 R08 I1 a message that is left to the chat that sends it is sent if that chat is gone just then")
     func leftJustThen() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let server = ScriptedServer { _ in .nothing }
@@ -135,7 +135,7 @@ struct TwoChatsTests {
         }
     }
 
-    @Test("SB-04 R08 I1 A message that is left to the chat that sends it is sent if that chat ends while another one is being made")
+    @Test("SB-04 R08 I1 a message that is left to the chat that sends it is sent if that chat ends while another one is being made")
     func leftWhileMade() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let server = ScriptedServer { _ in .nothing }
@@ -168,7 +168,7 @@ struct TwoChatsTests {
         await second.disconnect()
     }
 
-    @Test("SB-04 R08 I1 A message of a chat that is gone is sent by the one that connects, while another only shows it")
+    @Test("SB-04 R08 I1 a message of a chat that is gone is sent by the one that connects, while another only shows it")
     func leftBesideIdle() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let server = ScriptedServer { _ in .nothing }
@@ -206,7 +206,7 @@ struct TwoChatsTests {
         try await chat.driver.files().outbox.items().map(\.operation)
     }
 
-    @Test("R08 I4 A message in flight that another chat has sent meanwhile is changed at its place", arguments: [true, false])
+    @Test("R08 I4 a message in flight that another chat has sent meanwhile is changed at its place", arguments: [true, false])
     func sentMeanwhile(isDeleted: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let server = TinyServer()
@@ -232,7 +232,7 @@ struct TwoChatsTests {
     }
 
     @Test(
-        "R08 I4 A change that another chat is sending isn't replaced or taken back: the next one follows it",
+        "R08 I4 a change that another chat is sending isn't replaced or taken back: the next one follows it",
         arguments: [true, false])
     func changedMeanwhile(isDeleted: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -253,7 +253,7 @@ struct TwoChatsTests {
         await first.disconnect()
     }
 
-    @Test("SB-59 R08 I4 A message that one chat deletes permanently offline, and another one restores, isn't deleted")
+    @Test("SB-59 R08 I4 a message that one chat deletes permanently offline, and another one restores, isn't deleted")
     func restoredByOther() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let server = TinyServer()
@@ -267,7 +267,7 @@ struct TwoChatsTests {
         await first.disconnect()
     }
 
-    @Test("R08 I3 Operations of one chat come after earlier ones of another, however many these are")
+    @Test("R08 I3 operations of one chat come after earlier ones of another, however many these are")
     func order() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let server = TinyServer()
@@ -282,7 +282,7 @@ struct TwoChatsTests {
         #expect(try await kept(by: first).last?.sent?.text == "4")
     }
 
-    @Test("AM-45 R08 An operation repeated after another chat has had it done is kept, and isn't taken for the done one")
+    @Test("AM-45 R08 an operation repeated after another chat has had it done is kept, and isn't taken for the done one")
     func onceMore() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let server = ScriptedServer { call in
@@ -307,7 +307,7 @@ struct TwoChatsTests {
         await first.disconnect()
     }
 
-    @Test("SB-60 R08 An operation of one chat is shown together with another chat's in the same channel")
+    @Test("SB-60 R08 an operation of one chat is shown together with another chat's in the same channel")
     func shownTogether() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let server = TinyServer()
@@ -330,7 +330,7 @@ struct TwoChatsTests {
         #expect(try await kept(by: first) == [.reset(ResetHistory(channel: "general", upTo: 2))])
     }
 
-    @Test("SB-60 R08 A chat that starts to read doesn't show again what another one has had done")
+    @Test("SB-60 R08 a chat that starts to read doesn't show again what another one has had done")
     func readAfterDone() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let server = ScriptedServer { _ in .result(Done()) }
@@ -347,7 +347,7 @@ struct TwoChatsTests {
         #expect(shown.readSeq == 3 && shown.isMuted == nil)
     }
 
-    @Test("I4 Operations that a chat already knows aren't sent twice when another one is gone")
+    @Test("I4 operations that a chat already knows aren't sent twice when another one is gone")
     func known() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let server = ScriptedServer { _ in .nothing }

@@ -58,7 +58,7 @@ struct UpkeepTests {
     }
 
     @Test(
-        "A chat that receives far more than its cache may hold stays within that and an eighth; shown messages and the outbox stay")
+        "a chat that receives far more than its cache may hold stays within that and an eighth; shown messages and the outbox stay")
     func flood() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let chat = chat()
@@ -94,7 +94,7 @@ struct UpkeepTests {
         await chat.disconnect()
     }
 
-    @Test("The oldest messages of a channel with a list are removed last, and those that it shows aren't")
+    @Test("the oldest messages of a channel with a list are removed last, and those that it shows aren't")
     func shownOnly() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let chat = chat()
@@ -113,7 +113,7 @@ struct UpkeepTests {
         await chat.disconnect()
     }
 
-    @Test("A list that was scrolled back keeps its rows, though later messages make the cache too large")
+    @Test("a list that was scrolled back keeps its rows, though later messages make the cache too large")
     func scrolledBack() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let chat = chat()
@@ -131,7 +131,7 @@ struct UpkeepTests {
         await chat.disconnect()
     }
 
-    @Test("A cache that another chat has open isn't trimmed: that chat knows what its lists show")
+    @Test("a cache that another chat has open isn't trimmed: that chat knows what its lists show")
     func shared() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let chat = chat()
@@ -145,7 +145,7 @@ struct UpkeepTests {
         await chat.disconnect()
     }
 
-    @Test("A chat that was logged out doesn't prevent trimming the next one's cache, while the app has both")
+    @Test("a chat that was logged out doesn't prevent trimming the next one's cache, while the app has both")
     func loggedOut() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let former = self.chat()
@@ -164,7 +164,7 @@ struct UpkeepTests {
         try await former.logOut()
     }
 
-    @Test("A page in flight while older messages are removed is requested again: which changes it lacks is unknown")
+    @Test("a page in flight while older messages are removed is requested again: which changes it lacks is unknown")
     func pageOnItsWay() async throws {
         var client = try await Harness()
         try await client.connect()
@@ -191,7 +191,7 @@ struct UpkeepTests {
     }
 
     @Test(
-        "A cache is checked after a sixteenth of its size, later if something waits, and less often once nothing more may be removed"
+        "a cache is checked after a sixteenth of its size, later if something waits, and less often once nothing more may be removed"
     )
     func looks() {
         var upkeep = CacheUpkeep(sizeBytesMax: 16 << 20)

@@ -24,7 +24,7 @@ struct WriteGateTests {
         return (write, end)
     }
 
-    @Test("Closing waits for running writes, and later ones are refused until it is open again")
+    @Test("closing waits for running writes, and later ones are refused until it is open again")
     func closing() async throws {
         let gate = WriteGate()
         let (first, end) = await write(through: gate)
@@ -42,7 +42,7 @@ struct WriteGateTests {
         await gate.close()
     }
 
-    @Test("A gate that is opened again before a running write has ended lets others pass, and isn't closed when the write ends")
+    @Test("a gate that is opened again before a running write has ended lets others pass, and isn't closed when the write ends")
     func openedMeanwhile() async throws {
         let gate = WriteGate()
         let (first, end) = await write(through: gate)
@@ -57,7 +57,7 @@ struct WriteGateTests {
         #expect(!gate.isClosed && !isLetGo.isRaised)
     }
 
-    @Test("The gate can't be opened between the end of the last write and the release of what writes need")
+    @Test("the gate can't be opened between the end of the last write and the release of what writes need")
     func oneStep() async throws {
         let gate = WriteGate()
         let (hasBegun, isOpen) = (Flag(), Flag())
@@ -75,7 +75,7 @@ struct WriteGateTests {
         #expect(!gate.isClosed)
     }
 
-    @Test("A resource that can't be taken back leaves the gate closed, and writes are refused for that reason until it can be")
+    @Test("a resource that can't be taken back leaves the gate closed, and writes are refused for that reason until it can be")
     func failed() async throws {
         let gate = WriteGate()
         await gate.close()

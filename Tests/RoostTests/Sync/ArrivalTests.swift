@@ -92,7 +92,7 @@ struct ArrivalTests {
         #expect(arrived(&client) == [[Harness.channel: 4]])
     }
 
-    @Test("X-33 Arrivals of a history that the server no longer has aren't reported to the next one")
+    @Test("X-33 arrivals of a history that the server no longer has aren't reported to the next one")
     func otherHistory() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -111,7 +111,7 @@ struct ArrivalTests {
         #expect(arrived(&client) == [])
     }
 
-    @Test("X-33 Arrivals are reported later if the store can't be read: which channels have the reports, or one channel's row")
+    @Test("X-33 arrivals are reported later if the store can't be read: which channels have the reports, or one channel's row")
     func unreadableStore() async throws {
         for table in ["channels", "channel_attributes"] {
             let clock = ManualClock()

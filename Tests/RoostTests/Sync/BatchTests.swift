@@ -68,7 +68,7 @@ struct BatchTests {
     }
 
     @Test(
-        "I3 The transport continues to read while the store writes, and all events meanwhile are stored in order, by one transaction"
+        "I3 the transport continues to read while the store writes, and all events meanwhile are stored in order, by one transaction"
     )
     func readsOn() async throws {
         let commits = Commits()
@@ -83,7 +83,7 @@ struct BatchTests {
         await chat.disconnect()
     }
 
-    @Test("I18 Beyond 512 events the transport waits for the store, and then continues")
+    @Test("I18 beyond 512 events the transport waits for the store, and then continues")
     func waits() async throws {
         let (chat, work) = try await busyChat()
         defer { work.end() }
@@ -98,7 +98,7 @@ struct BatchTests {
         await chat.disconnect()
     }
 
-    @Test("I18 Beyond 4 MiB the transport waits for the store, however few the events are, and then continues")
+    @Test("I18 beyond 4 MiB the transport waits for the store, however few the events are, and then continues")
     func waitsForBytes() async throws {
         let (chat, work) = try await busyChat()
         defer { work.end() }
@@ -117,7 +117,7 @@ struct BatchTests {
         await chat.disconnect()
     }
 
-    @Test("A call that is cancelled while the store is busy ends at once, and doesn't wait for the running write")
+    @Test("a call that is cancelled while the store is busy ends at once, and doesn't wait for the running write")
     func cancelled() async throws {
         let (chat, work) = try await busyChat()
         defer { work.end() }
@@ -146,7 +146,7 @@ struct BatchTests {
         ownCapabilities: [.channelRead, .channelWatch])
 
     @Test(
-        "ST-01 ST-10 A watch that is cancelled before its received answer is handled is ended; after that it is the caller's",
+        "ST-01 ST-10 a watch that is cancelled before its received answer is handled is ended; after that it is the caller's",
         arguments: [false, true])
     func answeredWatch(isLookedAt: Bool) async throws {
         let (gate, open) = AsyncStream.makeStream(of: Void.self)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Sync: answers to the app's calls")
 struct CallAnswerTests {
-    @Test("An answer that the cache had to read needn't be read again by its caller")
+    @Test("an answer that the cache had to read needn't be read again by its caller")
     func readOnce() async throws {
         var client = try await Harness()
         try await client.connect()
@@ -24,7 +24,7 @@ struct CallAnswerTests {
         #expect(client.sync.readAnswers[3] == nil)
     }
 
-    @Test("The answer to an operation that names users is read once, for its caller and for the users", arguments: NamingCall.all)
+    @Test("the answer to an operation that names users is read once, for its caller and for the users", arguments: NamingCall.all)
     func readOnceWithUsers(call: NamingCall) async throws {
         var client = try await Harness()
         try await client.connect()
@@ -36,7 +36,7 @@ struct CallAnswerTests {
         #expect(try await client.store.read { try $0.summary(of: "bob") } == NamingCall.bob.summary)
     }
 
-    @Test("Every operation that names users is among these; an unreadable answer names none, and still reaches its caller")
+    @Test("every operation that names users is among these; an unreadable answer names none, and still reaches its caller")
     func naming() async throws {
         let naming = Operations.all.filter { $0 is any UserNaming.Type }.map { $0.name }
         #expect(Set(NamingCall.all.map(\.name)) == Set(naming))
@@ -51,7 +51,7 @@ struct CallAnswerTests {
         #expect(isAnswered)
     }
 
-    @Test("A value that was read is used as it is; one that wasn't, or of another type, is read from the frame")
+    @Test("a value that was read is used as it is; one that wasn't, or of another type, is read from the frame")
     func value() throws {
         let count = UnreadCount(channelId: "general", unreadCount: 2, readSeq: 3)
         let frame = Array(#"{"reply":1,"result":{"channelId":"general","unreadCount":2,"readSeq":3,"hasMention":false}}"#.utf8)

@@ -28,7 +28,7 @@ struct CapabilityTests {
             rows: Rows([membership(readSeq: 1, readCount: 0, state: .none, userSeq: seq)]))
     }
 
-    @Test("AM-48 R08 A freeze sent by role changes the permissions of members of that role, and no admin's")
+    @Test("AM-48 R08 a freeze sent by role changes the permissions of members of that role, and no admin's")
     func byRole() async throws {
         let frozen = ["member": [Permission.channelRead, .historyRead], "operator": all]
         let expectations: [(AppRole, [Permission]?)] = [
@@ -44,7 +44,7 @@ struct CapabilityTests {
         }
     }
 
-    @Test("AM-48 Of permissions sent to the user and by role, those of the channel's later change hold, in either order")
+    @Test("AM-48 of permissions sent to the user and by role, those of the channel's later change hold, in either order")
     func later() async throws {
         let frozen = ["member": [Permission.channelRead, .historyRead], "operator": all]
         let promoted = membership(readSeq: 1, readCount: 0, role: .operator, channelSeq: 4, userSeq: 2)
@@ -64,7 +64,7 @@ struct CapabilityTests {
         }
     }
 
-    @Test("AM-48 A freeze or its end, sent by role, gives a muted member or operator nothing that the mute takes until it is over")
+    @Test("AM-48 a freeze or its end, sent by role, gives a muted member or operator nothing that the mute takes until it is over")
     func muted() async throws {
         let reported: [Permission] = [.channelRead, .messageSend, .messageEditOwn, .messageEditAny, .historyRead]
         let withoutMuted: [Permission] = [.channelRead, .messageEditAny, .historyRead]
@@ -93,7 +93,7 @@ struct CapabilityTests {
         }
     }
 
-    @Test("AM-07 AM-48 An answer that an event has overtaken still sets the user's permissions, unless the event took them")
+    @Test("AM-07 AM-48 an answer that an event has overtaken still sets the user's permissions, unless the event took them")
     func overtaken() async throws {
         let counted = Event(
             kind: .channelUpdated, stream: .channel(Harness.channel), seq: 4, actor: "bob",
@@ -115,7 +115,7 @@ struct CapabilityTests {
         }
     }
 
-    @Test("AM-48 Users other than ordinary ones request their own permissions when an event has others', one request at a time")
+    @Test("AM-48 users other than ordinary ones request their own permissions when an event has others', one request at a time")
     func asked() async throws {
         let frozen = ["member": [Permission.channelRead], "operator": all]
         let own = membership(readSeq: 1, readCount: 0, channelSeq: 3, userSeq: 2)
@@ -143,7 +143,7 @@ struct CapabilityTests {
         }
     }
 
-    @Test("AM-48 An answer about permissions counts even if another event has overtaken it")
+    @Test("AM-48 an answer about permissions counts even if another event has overtaken it")
     func overtakenRequest() async throws {
         let own = membership(readSeq: 1, readCount: 0, channelSeq: 3, userSeq: 2)
         var client = try await Harness()
@@ -159,7 +159,7 @@ struct CapabilityTests {
         ChannelView(channel: channel(counters(seq, messages: 2)), membership: own, ownCapabilities: permissions)
     }
 
-    @Test("AM-48 R13 The user's permissions are dropped when the membership ends, and return with rejoining")
+    @Test("AM-48 R13 the user's permissions are dropped when the membership ends, and return with rejoining")
     func forgotten() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -175,7 +175,7 @@ struct CapabilityTests {
         #expect(try await granted(client) == [.channelRead])
     }
 
-    @Test("AM-34 AM-48 A deleted channel has no members and no permissions")
+    @Test("AM-34 AM-48 a deleted channel has no members and no permissions")
     func deleted() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -188,7 +188,7 @@ struct CapabilityTests {
         #expect(view?.ownCapabilities == [])
     }
 
-    @Test("A permission unknown to this version is left out, and the rest is accepted")
+    @Test("a permission unknown to this version is left out, and the rest is accepted")
     func newerServer() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()

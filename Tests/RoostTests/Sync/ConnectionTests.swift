@@ -15,7 +15,7 @@ struct ConnectionTests {
         if case .waiting(_, let reason) = client.sync.status { reason } else { nil }
     }
 
-    @Test("Each failed attempt doubles the bound of the wait, up to its limit; the wait is a random part of it")
+    @Test("each failed attempt doubles the bound of the wait, up to its limit; the wait is a random part of it")
     func backoff() async throws {
         var client = try await Harness()
         client.sync.random = HighestDraw()
@@ -32,7 +32,7 @@ struct ConnectionTests {
         #expect(seconds == [0.5, 1, 2, 4, 8, 16, 30, 30])
     }
 
-    @Test("AM-48 A token with another role has the channels fetched again, and once more if the connection ends before they arrive")
+    @Test("AM-48 a token with another role has the channels fetched again, and once more if the connection ends before they arrive")
     func otherRole() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -55,7 +55,7 @@ struct ConnectionTests {
         #expect(client.resumes == [["general": 3, "live": 2]])
     }
 
-    @Test("A server that shuts down says when to reconnect")
+    @Test("a server that shuts down says when to reconnect")
     func closing() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -65,7 +65,7 @@ struct ConnectionTests {
         #expect(timer(.reconnect, in: client.take()) == .seconds(3))
     }
 
-    @Test("A wait that a server asked for no longer counts once it accepts a connection again")
+    @Test("a wait that a server asked for no longer counts once it accepts a connection again")
     func closingIsOver() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -78,7 +78,7 @@ struct ConnectionTests {
         #expect(timer(.reconnect, in: client.take()) == .zero)
     }
 
-    @Test("A wait requested by the server counts before the welcome too, and doesn't outlive a disconnect by the app")
+    @Test("a wait requested by the server counts before the welcome too, and doesn't outlive a disconnect by the app")
     func closingEarly() async throws {
         let closing = ClosingFrame(closing: .init(reason: "restart", retryAfterMilliseconds: 3000))
         var early = try await Harness()
@@ -101,7 +101,7 @@ struct ConnectionTests {
         #expect(timer(.reconnect, in: stopped.take()) == .zero)
     }
 
-    @Test("An expired token is renewed at once; a refused one is an error, and the attempts continue")
+    @Test("an expired token is renewed at once; a refused one is an error, and the attempts continue")
     func tokens() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -117,7 +117,7 @@ struct ConnectionTests {
         #expect(client.take().contains(.fetchToken))
     }
 
-    @Test("A revoked token is renewed at once like an expired one; one that is refused from the start waits")
+    @Test("a revoked token is renewed at once like an expired one; one that is refused from the start waits")
     func revokedToken() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -133,7 +133,7 @@ struct ConnectionTests {
         #expect(client.sync.status == .refused(RoostError(.tokenRevoked, "Revoked.")))
     }
 
-    @Test("A token that has expired without a connection is replaced at once, without an error to the app")
+    @Test("a token that has expired without a connection is replaced at once, without an error to the app")
     func expiredMeanwhile() async throws {
         for word in ["token_expired", "token_revoked"] {
             var client = try await Harness()
@@ -158,7 +158,7 @@ struct ConnectionTests {
         }
     }
 
-    @Test("A token that was kept because no server answered, and expired, is replaced silently; the next one has to be valid")
+    @Test("a token that was kept because no server answered, and expired, is replaced silently; the next one has to be valid")
     func keptTokenExpired() async throws {
         for code in ["token_expired", "token_revoked"] {
             var client = try await Harness()
@@ -183,7 +183,7 @@ struct ConnectionTests {
         }
     }
 
-    @Test("I4 If a server doesn't send its time, this device's counts: the keys of operations are of today")
+    @Test("I4 if a server doesn't send its time, this device's counts: the keys of operations are of today")
     func noClock() async throws {
         var client = try await Harness()
         let today = Timestamp(milliseconds: 1_800_000_000_000)
@@ -198,7 +198,7 @@ struct ConnectionTests {
         #expect(try IdempotencyKey(key).madeAt == today)
     }
 
-    @Test("A token that the server can't read isn't kept: the next attempt requests another one, and the app is notified")
+    @Test("a token that the server can't read isn't kept: the next attempt requests another one, and the app is notified")
     func unreadableToken() async throws {
         var client = try await Harness()
         try await client.feed(.start)
@@ -226,7 +226,7 @@ struct ConnectionTests {
     }
 
     @Test(
-        "A valid token is kept when a server restarts, is busy or away before its welcome",
+        "a valid token is kept when a server restarts, is busy or away before its welcome",
         arguments: [1001, 1006, 1011, 1012, 4003, 4029, nil])
     func keptToken(code: UInt16?) async throws {
         var client = try await Harness()
@@ -240,7 +240,7 @@ struct ConnectionTests {
         #expect(client.sync.token == "token" && client.sync.phase == .opening)
     }
 
-    @Test("An error that answers no call ends a connection before its welcome, and none after it")
+    @Test("an error that answers no call ends a connection before its welcome, and none after it")
     func errorFrame() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -255,7 +255,7 @@ struct ConnectionTests {
         #expect(client.sync.status == .refused(RoostError(.limitExceeded, "Too many values.")))
     }
 
-    @Test("A deactivated user's client stops, whichever notice arrives first, until the app connects again")
+    @Test("a deactivated user's client stops, whichever notice arrives first, until the app connects again")
     func deactivated() async throws {
         for isFrameFirst in [true, false] {
             var client = try await Harness()
@@ -278,7 +278,7 @@ struct ConnectionTests {
         }
     }
 
-    @Test("A token provider that says that the user's session has ended is asked again only once the app connects again")
+    @Test("a token provider that says that the user's session has ended is asked again only once the app connects again")
     func sessionEnded() async throws {
         let error = RoostError(.unauthenticated, "The session has expired.")
         for wasConnected in [true, false] {
@@ -308,7 +308,7 @@ struct ConnectionTests {
         }
     }
 
-    @Test("A token provider that hangs is abandoned and asked again later")
+    @Test("a token provider that hangs is abandoned and asked again later")
     func hangingProvider() async throws {
         var client = try await Harness()
         try await client.feed(.start)
@@ -318,7 +318,7 @@ struct ConnectionTests {
         #expect(client.take().contains(.fetchToken))
     }
 
-    @Test("A token of another user is refused before anything is stored")
+    @Test("a token of another user is refused before anything is stored")
     func wrongUser() async throws {
         var client = try await Harness()
         try await client.feed(.start)
@@ -329,7 +329,7 @@ struct ConnectionTests {
         #expect(try await client.store.savedState() == SavedState())
     }
 
-    @Test("A server that opens no socket, or sends no readable welcome, is abandoned after 20 seconds and retried")
+    @Test("a server that opens no socket, or sends no readable welcome, is abandoned after 20 seconds and retried")
     func noWelcome() async throws {
         let attempts: [(isOpened: Bool, frame: String?)] = [
             (false, nil), (true, nil), (true, "no JSON"), (true, #"{"welcome":7}"#), (true, #"{"welcome":{"user":"ann"}}"#),
@@ -353,7 +353,7 @@ struct ConnectionTests {
         #expect(client.sync.phase == .online)
     }
 
-    @Test("An unreadable answer to a resume ends the connection and changes nothing; the next one continues from the same state")
+    @Test("an unreadable answer to a resume ends the connection and changes nothing; the next one continues from the same state")
     func unreadableResume() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -371,7 +371,7 @@ struct ConnectionTests {
         #expect(client.sync.phase == .online)
     }
 
-    @Test("Silence for two intervals ends the connection; a ping asks first")
+    @Test("silence for two intervals ends the connection; a ping asks first")
     func liveness() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -384,7 +384,7 @@ struct ConnectionTests {
         #expect(client.sync.phase == .waiting)
     }
 
-    @Test("A nudge ends a wait, but not one that the server asked for, nor the app's disconnect")
+    @Test("a nudge ends a wait, but not one that the server asked for, nor the app's disconnect")
     func nudged() async throws {
         var client = try await Harness()
         try await client.feed(.nudge)
@@ -411,7 +411,7 @@ struct ConnectionTests {
         #expect(client.sync.phase == .idle)
     }
 
-    @Test("A nudge pings a connected server, once, and silence ends the connection")
+    @Test("a nudge pings a connected server, once, and silence ends the connection")
     func probed() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -435,7 +435,7 @@ struct ConnectionTests {
         #expect(reason.message == "nothing received for 5.0 seconds after a ping")
     }
 
-    @Test("A nudge sends no ping whose answer would follow a long page of missed events")
+    @Test("a nudge sends no ping whose answer would follow a long page of missed events")
     func nudgedWhileCatchingUp() async throws {
         var client = try await Harness()
         try await client.connect()
@@ -446,7 +446,7 @@ struct ConnectionTests {
         #expect(client.sync.phase == .catchingUp)
     }
 
-    @Test("Calls fail while offline, when the connection is lost, and when no answer arrives")
+    @Test("calls fail while offline, when the connection is lost, and when no answer arrives")
     func calls() async throws {
         var client = try await Harness()
         try await client.feed(.call(1, GetMe()))
@@ -460,7 +460,7 @@ struct ConnectionTests {
         #expect(codes == [1: .notConnected, 2: .unavailable, 3: .notConnected])
     }
 
-    @Test("A store that can't be written ends the connection, and the next one starts from the stored state")
+    @Test("a store that can't be written ends the connection, and the next one starts from the stored state")
     func storeFailure() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -470,7 +470,7 @@ struct ConnectionTests {
         #expect(client.sync.saved == saved)
     }
 
-    @Test("After a store failed, operations that it should have removed are sent again, and overlays are written again")
+    @Test("after a store failed, operations that it should have removed are sent again, and overlays are written again")
     func storeFailureAndOutbox() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()

@@ -6,7 +6,7 @@ import Testing
 /// A server that doesn't return what a resume requests.
 @Suite("Sync: resuming without an end")
 struct EndlessResumeTests {
-    @Test("A channel that should be sent again, and never is, ends the connection instead of being requested without a pause")
+    @Test("a channel that should be sent again, and never is, ends the connection instead of being requested without a pause")
     func neverFresh() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()

@@ -47,7 +47,7 @@ struct ExtremeNumberTests {
         _ = try await client.restarted()
     }
 
-    @Test("A channel that begins with any numbers is followed and shown", arguments: [true, nil])
+    @Test("a channel that begins with any numbers is followed and shown", arguments: [true, nil])
     func resumed(isFresh: Bool?) async throws {
         var channel = Changes(stream: .channel(Harness.channel), rows: Self.rows(at: 8), seq: 8, hasMore: false, isFresh: isFresh)
         channel.users = [UserSummary(userId: "bob", displayName: "Bob", version: 2)]
@@ -67,7 +67,7 @@ struct ExtremeNumberTests {
         }
     }
 
-    @Test("Events with any numbers are applied or left out")
+    @Test("events with any numbers are applied or left out")
     func events() async throws {
         let own = Event(
             kind: .readingMarked, stream: .user(Harness.user), seq: 2, actor: Harness.user, rows: Self.rows(at: 4))
@@ -86,7 +86,7 @@ struct ExtremeNumberTests {
         }
     }
 
-    @Test("Answers with any numbers are stored or refused")
+    @Test("answers with any numbers are stored or refused")
     func answers() async throws {
         let page = MessagePage(messages: [message(2, "one"), message(3, "two")], hasOlder: true, hasNewer: true, seq: 3)
         let view = ChannelView(
@@ -132,7 +132,7 @@ struct ExtremeNumberTests {
         }
     }
 
-    @Test("A server may request any pause, and ping as it likes")
+    @Test("a server may request any pause, and ping as it likes")
     func waits() async throws {
         for number in ExtremeNumbers.all {
             var client = try await Harness()
@@ -151,7 +151,7 @@ struct ExtremeNumberTests {
         }
     }
 
-    @MainActor @Test("A history of the messages on the server starts at any place, and continues in both directions")
+    @MainActor @Test("a history of the messages on the server starts at any place, and continues in both directions")
     func history() async throws {
         for number in ExtremeNumbers.all {
             let empty = MessagePage(messages: [], hasOlder: true, hasNewer: true, seq: number)
@@ -174,7 +174,7 @@ struct ExtremeNumberTests {
         }
     }
 
-    @Test("Unread counts whose sum overflows give the highest total, and the right one once they are right again")
+    @Test("unread counts whose sum overflows give the highest total, and the right one once they are right again")
     func totals() {
         let ids = ["a", "b", "c"].map { ChannelID($0) }
         var order = ChannelOrder(ids.map { ChannelPlace(id: $0, unreadCount: .max) })
@@ -183,7 +183,7 @@ struct ExtremeNumberTests {
         #expect(order.unreadCount == 6)
     }
 
-    @Test("A file with any numbers is read or refused")
+    @Test("a file with any numbers is read or refused")
     func file() async throws {
         struct Undone: Error {}
         var client = try await Harness()
@@ -217,7 +217,7 @@ struct ExtremeNumberTests {
         }
     }
 
-    @Test("Operations of the outbox with any numbers are shown, sent and given up", arguments: ExtremeNumbers.all)
+    @Test("operations of the outbox with any numbers are shown, sent and given up", arguments: ExtremeNumbers.all)
     func outbox(number: Int64) async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -244,7 +244,7 @@ struct ExtremeNumberTests {
         }
     }
 
-    @Test("Unread events, at any place of a stream, are reported as missed")
+    @Test("unread events, at any place of a stream, are reported as missed")
     func missed() {
         for number in ExtremeNumbers.all {
             let queue = EventQueue()

@@ -14,7 +14,7 @@ struct FirstServerTests {
         try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
     }
 
-    @Test("R08 Operations requested before the first connection are for the first server that is met, even after a restart")
+    @Test("R08 operations requested before the first connection are for the first server that is met, even after a restart")
     func stamped() async throws {
         var client = try await Harness()
         try await client.send("a", clientId: "c1")

@@ -16,7 +16,7 @@ struct HistoryTests {
         return client
     }
 
-    @Test("A page extends the window backwards, without a hole")
+    @Test("a page extends the window backwards, without a hole")
     func page() async throws {
         var client = try await client()
         try await client.feed(.loadMessages(1, Harness.channel, .older(than: .max), limit: 2))
@@ -34,7 +34,7 @@ struct HistoryTests {
         #expect(client.calls.isEmpty)
     }
 
-    @Test("The users in a page of messages are stored, and aren't taken for unreadable rows")
+    @Test("the users in a page of messages are stored, and aren't taken for unreadable rows")
     func users() async throws {
         var client = try await client()
         try await client.feed(.loadMessages(1, Harness.channel, .older(than: .max), limit: 2))
@@ -48,7 +48,7 @@ struct HistoryTests {
         #expect(try await client.store.read { try $0.summary(of: "bob") } == bob)
     }
 
-    @Test("An unreadable message of a page is left out, and logged")
+    @Test("an unreadable message of a page is left out, and logged")
     func unreadable() async throws {
         var client = try await client()
         try await client.feed(.loadMessages(1, Harness.channel, .older(than: .max), limit: 2))
@@ -61,7 +61,7 @@ struct HistoryTests {
         #expect(try await client.texts() == ["four", "five", "six"])
     }
 
-    @Test("A page without a readable message is skipped: the next one before it, or after it, is requested")
+    @Test("a page without a readable message is skipped: the next one before it, or after it, is requested")
     func nothingReadable() async throws {
         var client = try await client()
         func answer(_ seqs: [Seq]) async throws {
@@ -82,7 +82,7 @@ struct HistoryTests {
         #expect(client.sync.saved.channels[Harness.channel]?.stretches == [1...3])
     }
 
-    @Test("An edit that overtakes the page that holds its message isn't lost")
+    @Test("an edit that overtakes the page that holds its message isn't lost")
     func editRacesPage() async throws {
         var client = try await client()
         try await client.feed(.loadMessages(1, Harness.channel, .older(than: .max), limit: 2))
@@ -92,14 +92,14 @@ struct HistoryTests {
         #expect(try await client.texts() == ["three", "four, edited", "five", "six"])
     }
 
-    @Test("An edit of a message before the window isn't stored: it would be isolated there")
+    @Test("an edit of a message before the window isn't stored: it would be isolated there")
     func editBeforeWindow() async throws {
         var client = try await client()
         try await client.receive(edited(message(3, "two, edited", changedAt: 10), messages: 6))
         #expect(try await client.texts() == ["five", "six"])
     }
 
-    @Test("A page without a connection fails, and so does one in flight when it is lost")
+    @Test("a page without a connection fails, and so does one in flight when it is lost")
     func offline() async throws {
         var client = try await client()
         try await client.feed(.loadMessages(1, Harness.channel, .older(than: .max), limit: 2))

@@ -17,7 +17,7 @@ extension SyncDriver {
 
 @Suite("Connection: late timers", .timeLimit(.minutes(5)))
 struct LateTimerTests {
-    @Test("R08 A connection whose timer expires just when it is nudged isn't abandoned: the nudge's own time has yet to pass")
+    @Test("R08 a connection whose timer expires just when it is nudged isn't abandoned: the nudge's own time has yet to pass")
     func nudged() async throws {
         let clock = ManualClock()
         var configuration = Chat.Configuration(

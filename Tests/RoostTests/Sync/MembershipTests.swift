@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Sync: memberships, invitations, preferences")
 struct MembershipTests {
-    @Test("SB-26 R09 Messages concealed by hiding are removed from the device, and don't return with a page or an edit")
+    @Test("SB-26 R09 messages concealed by hiding are removed from the device, and don't return with a page or an edit")
     func concealed() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -21,7 +21,7 @@ struct MembershipTests {
         #expect(try await client.view()?.hiddenState == .unhidden)
     }
 
-    @Test("SB-14 Messages from before a floor are left out when a resume sends a channel again")
+    @Test("SB-14 messages from before a floor are left out when a resume sends a channel again")
     func floorOfFreshChannel() async throws {
         var client = try await Harness()
         try await client.connect()
@@ -34,7 +34,7 @@ struct MembershipTests {
         #expect(!cached.hasOlder && !cached.hasOlderCached)
     }
 
-    @Test("I8 SB-29 Of two versions of a membership the one with the higher stamp holds, whatever it counts")
+    @Test("I8 SB-29 of two versions of a membership the one with the higher stamp holds, whatever it counts")
     func newerMembership() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -48,7 +48,7 @@ struct MembershipTests {
         #expect(try await client.view()?.membership == again)
     }
 
-    @Test("SB-15 SB-16 R14 An invitation arrives with its channel, the higher revision wins, and others' don't affect the list")
+    @Test("SB-15 SB-16 R14 an invitation arrives with its channel, the higher revision wins, and others' don't affect the list")
     func invitations() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -75,7 +75,7 @@ struct MembershipTests {
         #expect(try await client.store.savedState().channels.keys.sorted() == [Harness.channel])
     }
 
-    @Test("SB-18 R14 Preferences arrive with the user's stream, and have their defaults until then")
+    @Test("SB-18 R14 preferences arrive with the user's stream, and have their defaults until then")
     func preferences() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -87,7 +87,7 @@ struct MembershipTests {
         #expect(try await client.restarted().store.read { try $0.preferences() } == Preferences(autoAcceptInvitations: false))
     }
 
-    @Test("AM-27 SB-25 A fetched channel is known here but not followed; a member's is left to its stream")
+    @Test("AM-27 SB-25 a fetched channel is known here but not followed; a member's is left to its stream")
     func fetched() async throws {
         var client = try await Harness()
         try await client.connect()
@@ -114,7 +114,7 @@ struct MembershipTests {
     }
 
     @Test(
-        "A channel that is joined, or requested, during a catch-up is handed over once it is complete",
+        "a channel that is joined, or requested, during a catch-up is handed over once it is complete",
         arguments: EarlyAnswer.allCases)
     func early(answer: EarlyAnswer) async throws {
         var client = try await Harness()
@@ -153,7 +153,7 @@ struct MembershipTests {
     /// What follows the answer that contains a channel.
     enum EarlyAnswer: CaseIterable { case withIt, withoutIt, lost }
 
-    @Test("A late answer to a join doesn't restore a membership that has ended since", arguments: [true, false])
+    @Test("a late answer to a join doesn't restore a membership that has ended since", arguments: [true, false])
     func lateAnswer(isCatchingUp: Bool) async throws {
         var client = try await Harness()
         try await client.connect()
@@ -182,7 +182,7 @@ struct MembershipTests {
         #expect(try await client.listed() == [Harness.channel])
     }
 
-    @Test("A call that is cancelled while its answer waits for the catch-up is answered once")
+    @Test("a call that is cancelled while its answer waits for the catch-up is answered once")
     func cancelledEarly() async throws {
         var client = try await Harness()
         try await client.connect()
@@ -195,7 +195,7 @@ struct MembershipTests {
         #expect(replies == [.reply(1, .failure(RoostError(.notConnected, "The call was cancelled.")))])
     }
 
-    @Test("SB-04 An ephemeral channel has nothing older to request")
+    @Test("SB-04 an ephemeral channel has nothing older to request")
     func ephemeral() async throws {
         var client = try await Harness()
         try await client.connect()
@@ -206,7 +206,7 @@ struct MembershipTests {
         #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 9, windowStart: 0)])
     }
 
-    @Test("ST-01 R39 A watched channel is watched again after a reconnect, until it is unwatched, left or refused")
+    @Test("ST-01 R39 a watched channel is watched again after a reconnect, until it is unwatched, left or refused")
     func watching() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -227,7 +227,7 @@ struct MembershipTests {
         #expect(!client.calls.values.contains("channel.watch"))
     }
 
-    @Test("ST-10 A channel that is unwatched before the server has answered isn't watched again after a reconnect")
+    @Test("ST-10 a channel that is unwatched before the server has answered isn't watched again after a reconnect")
     func unwatchedEarly() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -241,7 +241,7 @@ struct MembershipTests {
         #expect(client.calls.values.filter { $0 == "channel.watch" }.count == 1)
     }
 
-    @Test("ST-10 R39 A channel that is unwatched without a connection isn't watched again by the next one")
+    @Test("ST-10 R39 a channel that is unwatched without a connection isn't watched again by the next one")
     func unwatchedOffline() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()

@@ -31,7 +31,7 @@ struct OutboxFailureTests {
         return sent
     }
 
-    @Test("A message is sent even if a change of it couldn't be written, and the previous one was answered meanwhile")
+    @Test("a message is sent even if a change of it couldn't be written, and the previous one was answered meanwhile")
     func heldUp() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -49,7 +49,7 @@ struct OutboxFailureTests {
         #expect(feed(.outboxFailed(saved, "It is full."), to: &sync) == ["message.send"])
     }
 
-    @Test("An answered message that the stream hasn't delivered yet isn't sent again after a failed write")
+    @Test("an answered message that the stream hasn't delivered yet isn't sent again after a failed write")
     func acknowledged() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -64,7 +64,7 @@ struct OutboxFailureTests {
         #expect(sync.acknowledged.count == 1 && sync.queues.isEmpty)
     }
 
-    @Test("Operations for another server wait for the app, even if the file couldn't record this one")
+    @Test("operations for another server wait for the app, even if the file couldn't record this one")
     func otherServer() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()

@@ -33,7 +33,7 @@ struct OutboxOperationTests {
         try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
     }
 
-    @Test("An operation requested offline is shown at once, kept over a restart, and sent with the next connection, with a key")
+    @Test("an operation requested offline is shown at once, kept over a restart, and sent with the next connection, with a key")
     func shown() async throws {
         var before = try await offline()
         for operation in [
@@ -52,7 +52,7 @@ struct OutboxOperationTests {
         #expect(client.keys["channel.hide"]?.first??.count == 36)
     }
 
-    @Test("After a lost reply the call is sent again with its key, even after a restart; a completed operation isn't repeated")
+    @Test("after a lost reply the call is sent again with its key, even after a restart; a completed operation isn't repeated")
     func lostReply() async throws {
         var before = try await Harness()
         try await before.connectWithChannel()
@@ -66,7 +66,7 @@ struct OutboxOperationTests {
         #expect(try await client.store.read { try $0.overlays() } == [:])
     }
 
-    @Test("If the server keeps no more keys of the user, an operation is sent again without; another refusal is final")
+    @Test("if the server keeps no more keys of the user, an operation is sent again without; another refusal is final")
     func noMoreKeys() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -85,7 +85,7 @@ struct OutboxOperationTests {
         }
     }
 
-    @Test("Unsent preferences are one change, and a refused one is kept until a later one decides the same")
+    @Test("unsent preferences are one change, and a refused one is kept until a later one decides the same")
     func preferences() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -109,7 +109,7 @@ struct OutboxOperationTests {
         #expect(try await kept() == [.preferences(whole)])
     }
 
-    @Test("Operations with the same number, which two clients of one folder may give, are all sent")
+    @Test("operations with the same number, which two clients of one folder may give, are all sent")
     func sameNumber() async throws {
         let items = (1...3 as ClosedRange<Int64>).map { id in
             OutboxItem(
@@ -132,7 +132,7 @@ struct OutboxOperationTests {
         #expect(queue.isIdle)
     }
 
-    @Test("If only the last counts, the last is sent: the highest read position, the last of hiding, all of the preferences")
+    @Test("if only the last counts, the last is sent: the highest read position, the last of hiding, all of the preferences")
     func coalesced() async throws {
         var client = try await offline()
         for operation in [
@@ -149,7 +149,7 @@ struct OutboxOperationTests {
     }
 
     @Test(
-        "D-29 Muting a channel for oneself is shown and out of the total at once; the last one is sent, and a refusal reverses it")
+        "D-29 muting a channel for oneself is shown and out of the total at once; the last one is sent, and a refusal reverses it")
     func muting() async throws {
         var client = try await offline()
         func mutedUntil() async throws -> Timestamp? { try await client.view()?.membership?.notificationsMutedUntil }
@@ -194,7 +194,7 @@ struct OutboxOperationTests {
         #expect(try await chat.driver.files().outbox.count() == 1)
     }
 
-    @Test("An edit of an unsent message changes it, and deleting it leaves no trace")
+    @Test("an edit of an unsent message changes it, and deleting it leaves no trace")
     func unsentMessage() async throws {
         var client = try await offline()
         try await client.send("a", clientId: "c1")
@@ -206,7 +206,7 @@ struct OutboxOperationTests {
         #expect(try await client.outbox.count() == 1)
     }
 
-    @Test("SB-58 SB-59 An edit isn't lost by a deletion that is reversed before it is sent, or that the server refuses")
+    @Test("SB-58 SB-59 an edit isn't lost by a deletion that is reversed before it is sent, or that the server refuses")
     func editBeforeDeletion() async throws {
         let delete = OutboxOperation.delete(DeleteMessage(channel: Self.channel, message: MessageID(rawValue: 2)))
         for isTakenBack in [true, false] {
@@ -275,7 +275,7 @@ struct OutboxOperationTests {
         #expect(client.calls.values.sorted() == ["message.delete"])
     }
 
-    @Test("Changes of a message that may have been sent follow it, with the id that it gets")
+    @Test("changes of a message that may have been sent follow it, with the id that it gets")
     func sentMessage() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -292,7 +292,7 @@ struct OutboxOperationTests {
             ])
     }
 
-    @Test("A refusal removes the overlay, and stays with its error until it is retried or given up")
+    @Test("a refusal removes the overlay, and stays with its error until it is retried or given up")
     func refused() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -310,7 +310,7 @@ struct OutboxOperationTests {
         #expect(try await client.outbox.count() == 0)
     }
 
-    @Test("A queue waits for the end of a temporary refusal, and continues in order; with the setting it continues at once")
+    @Test("a queue waits for the end of a temporary refusal, and continues in order; with the setting it continues at once")
     func waiting() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -335,7 +335,7 @@ struct OutboxOperationTests {
         #expect(client.take().contains(.cancelTimer(.outbox(Self.channel))))
     }
 
-    @Test("Restoring a message whose deletion waits has the next operation sent, and so does replacing a waiting operation")
+    @Test("restoring a message whose deletion waits has the next operation sent, and so does replacing a waiting operation")
     func noLongerWaiting() async throws {
         let delete = OutboxOperation.delete(DeleteMessage(channel: Self.channel, message: MessageID(rawValue: 2)))
         let refusal = RoostError(.muted, "Muted.", until: Timestamp(milliseconds: 60_000))
@@ -356,7 +356,7 @@ struct OutboxOperationTests {
         #expect(client.calls.values.contains("channel.unhide"))
     }
 
-    @Test("After a restore of the same server unsent operations are sent; for another server they wait until the app decides")
+    @Test("after a restore of the same server unsent operations are sent; for another server they wait until the app decides")
     func otherServer() async throws {
         var client = try await offline()
         try await client.send("a", clientId: "c1")
@@ -378,7 +378,7 @@ struct OutboxOperationTests {
     }
 
     @Test(
-        "Operations sent or left by another process count when the files come back, or are read again after a failure",
+        "operations sent or left by another process count when the files come back, or are read again after a failure",
         arguments: [true, false])
     func reopened(isAfterFailure: Bool) async throws {
         var client = try await offline()
@@ -430,7 +430,7 @@ struct OutboxOperationTests {
         #expect(try await client.outbox.items().map(\.operation).last == leave)
     }
 
-    @Test("A device's clock that jumps doesn't affect any order, and keys have the server's time")
+    @Test("a device's clock that jumps doesn't affect any order, and keys have the server's time")
     func clock() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -446,7 +446,7 @@ struct OutboxOperationTests {
         #expect(key.madeAt == Timestamp(milliseconds: 0))
     }
 
-    @Test("A server of an older protocol, which sends neither its name nor the time and knows no keys, still gets operations")
+    @Test("a server of an older protocol, which sends neither its name nor the time and knows no keys, still gets operations")
     func olderServer() async throws {
         var client = try await Harness()
         try await client.feed(.start)

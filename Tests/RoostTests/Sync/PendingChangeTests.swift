@@ -31,7 +31,7 @@ struct PendingChangeTests {
     }
 
     @Test(
-        "SB-58 SB-59 The last message shows its edits and its deletion at once, even after a restart, and is restored by their refusals"
+        "SB-58 SB-59 the last message shows its edits and its deletion at once, even after a restart, and is restored by their refusals"
     )
     func lastMessage() async throws {
         var client = try await offline()
@@ -67,7 +67,7 @@ struct PendingChangeTests {
         return client
     }
 
-    @Test("A change that is answered during a catch-up is shown until its event is stored")
+    @Test("a change that is answered during a catch-up is shown until its event is stored")
     func answeredEarly() async throws {
         var client = try await answeredWhileCatchingUp()
         #expect(try await client.unread() == 0)
@@ -82,7 +82,7 @@ struct PendingChangeTests {
     }
 
     @Test(
-        "A change that was answered before a connection was lost is shown until the next one delivers its event, and isn't sent again",
+        "a change that was answered before a connection was lost is shown until the next one delivers its event, and isn't sent again",
         arguments: [true, false])
     func answeredAndLost(hasKeys: Bool) async throws {
         var client = try await answeredWhileCatchingUp(hasKeys: hasKeys)
@@ -99,7 +99,7 @@ struct PendingChangeTests {
     }
 
     @Test(
-        "A change that was answered before a connection was lost holds up nothing, even if the outbox couldn't be written since",
+        "a change that was answered before a connection was lost holds up nothing, even if the outbox couldn't be written since",
         arguments: [true, false])
     func answeredAndNotWritten(hasKeys: Bool) async throws {
         var client = try await answeredWhileCatchingUp(hasKeys: hasKeys)
@@ -119,7 +119,7 @@ struct PendingChangeTests {
     }
 
     @Test(
-        "A change that was answered before the store failed is sent again with its key; one without a key is done",
+        "a change that was answered before the store failed is sent again with its key; one without a key is done",
         arguments: [true, false])
     func answeredAndNotStored(hasKeys: Bool) async throws {
         var client = try await answeredWhileCatchingUp(hasKeys: hasKeys)
@@ -128,7 +128,7 @@ struct PendingChangeTests {
         #expect(try await client.outbox.items().count == (hasKeys ? 1 : 0))
     }
 
-    @Test("A message that was edited in flight shows the edit as the last message once it has arrived")
+    @Test("a message that was edited in flight shows the edit as the last message once it has arrived")
     func arrived() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -139,7 +139,7 @@ struct PendingChangeTests {
         #expect(try await client.view()?.lastMessage?.text == "b")
     }
 
-    @Test("SB-26 Hiding the messages so far conceals them at once, and no later ones; a refusal restores them")
+    @Test("SB-26 hiding the messages so far conceals them at once, and no later ones; a refusal restores them")
     func concealed() async throws {
         var client = try await offline()
         try await client.enqueue(.send(SendMessage(channel: Self.channel, clientId: "c1", text: "before")))
@@ -164,7 +164,7 @@ struct PendingChangeTests {
         #expect(try await client.store.read { try $0.overlays() } == [:])
     }
 
-    @Test("Hiding the messages so far again replaces the earlier hiding; showing the channel doesn't")
+    @Test("hiding the messages so far again replaces the earlier hiding; showing the channel doesn't")
     func concealedTwice() async throws {
         var client = try await offline()
         for operation in [hide, .unhide(UnhideChannel(channel: Self.channel))] { try await client.enqueue(operation) }

@@ -27,7 +27,7 @@ struct ReadingRefusalTests {
     private let done = UnreadCount(channelId: Harness.channel, unreadCount: 0, readSeq: 3)
 
     @Test(
-        "AM-45 Reading that the server can't start now is retried at growing intervals, and its caller is answered once it has started",
+        "AM-45 reading that the server can't start now is retried at growing intervals, and its caller is answered once it has started",
         arguments: [.rateLimited, .overloaded, .unavailable, .internalError] as [RoostError.Code])
     func startsAgain(code: RoostError.Code) async throws {
         var client = try await client()
@@ -77,7 +77,7 @@ struct ReadingRefusalTests {
         #expect(client.calls.count == 1)
     }
 
-    @Test("AM-45 A server that says when is asked then, and a final refusal ends the reading and is returned to its caller")
+    @Test("AM-45 a server that says when is asked then, and a final refusal ends the reading and is returned to its caller")
     func refusedLater() async throws {
         var client = try await client()
         try await client.feed(.startReading(7, Self.channel))
@@ -91,7 +91,7 @@ struct ReadingRefusalTests {
         #expect(try await client.unread() == 2)
     }
 
-    @Test("AM-45 Repeated internal errors of a server are a refusal")
+    @Test("AM-45 repeated internal errors of a server are a refusal")
     func internalErrors() async throws {
         var client = try await client()
         try await client.feed(.startReading(7, Self.channel))
@@ -107,7 +107,7 @@ struct ReadingRefusalTests {
     }
 
     @Test(
-        "AM-45 A caller that waits for a busy server is answered when the reading or the connection ends, or the call is cancelled")
+        "AM-45 a caller that waits for a busy server is answered when the reading or the connection ends, or the call is cancelled")
     func ends() async throws {
         func waiting() async throws -> Harness {
             var client = try await client()
@@ -147,7 +147,7 @@ struct ReadingRefusalTests {
         #expect(replies(to: 7, &cancelled) == [] && cancelled.sync.reading[Self.channel] == 3)
     }
 
-    @Test("AM-45 The end of reading is retried too: the server would continue to mark arriving messages")
+    @Test("AM-45 the end of reading is retried too: the server would continue to mark arriving messages")
     func stopsAgain() async throws {
         var client = try await client()
         try await client.feed(.startReading(7, Self.channel))
@@ -170,7 +170,7 @@ struct ReadingRefusalTests {
         #expect(client.sync.reading[Self.channel] == 3)
     }
 
-    @Test("AM-45 Reading that a new connection couldn't restart continues as soon as it can")
+    @Test("AM-45 reading that a new connection couldn't restart continues as soon as it can")
     func renewal() async throws {
         var client = try await client()
         try await client.feed(.startReading(7, Self.channel))
@@ -186,7 +186,7 @@ struct ReadingRefusalTests {
         #expect(client.sync.reading[Self.channel] == 3 && client.sync.readingRetries.isEmpty)
     }
 
-    @Test("ST-01 A watch that a new connection couldn't renew now is retried, unless it is no longer wanted")
+    @Test("ST-01 a watch that a new connection couldn't renew now is retried, unless it is no longer wanted")
     func watches() async throws {
         var client = try await client()
         client.sync.watched = [Self.channel]

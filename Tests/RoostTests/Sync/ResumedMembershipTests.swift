@@ -18,7 +18,7 @@ struct ResumedMembershipTests {
         return (memberships, client)
     }
 
-    @Test("A membership on both the user's stream and the channel's is written once, after the channel's messages")
+    @Test("a membership on both the user's stream and the channel's is written once, after the channel's messages")
     func once() async throws {
         let own = membership(readSeq: 1, readCount: 0, channelSeq: 1, userSeq: 1)
         let mine = message(3, "two", by: Harness.user)
@@ -28,7 +28,7 @@ struct ResumedMembershipTests {
         #expect(stored.readCount == 1 && stored.channelSeq == 3)
     }
 
-    @Test("One that differs from the channel's is written too, and so is one that has ended, or whose channel isn't on the page")
+    @Test("one that differs from the channel's is written too, and so is one that has ended, or whose channel isn't on the page")
     func others() async throws {
         let (older, newer) = (
             membership(readSeq: 1, readCount: 0, channelSeq: 1, userSeq: 1),
@@ -40,7 +40,7 @@ struct ResumedMembershipTests {
         #expect(try await written([left], [fresh(membership: left)]).written == [left, left])
     }
 
-    @Test("Messages up to the floor of a membership that is written after the messages aren't kept")
+    @Test("messages up to the floor of a membership that is written after the messages aren't kept")
     func floor() async throws {
         let own = membership(readSeq: 2, readCount: 1, floor: 2, channelSeq: 1, userSeq: 1)
         let (memberships, client) = try await written([own], [fresh(membership: own)])

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Sync: streams")
 struct StreamTests {
-    @Test("A fresh client has the channel, its newest messages and its unread count (AM-43)")
+    @Test("a fresh client has the channel, its newest messages and its unread count (AM-43)")
     func freshClient() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -15,7 +15,7 @@ struct StreamTests {
         #expect(try await client.store.savedState() == client.sync.saved)
     }
 
-    @Test("An event that follows is stored with its position; a repetition changes nothing (I4)")
+    @Test("an event that follows is stored with its position; a repetition changes nothing (I4)")
     func nextAndDuplicate() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -26,7 +26,7 @@ struct StreamTests {
             try await client.store.savedState().channels == [Harness.channel: Position(cursor: 4, windowStart: 0, messageCount: 3)])
     }
 
-    @Test("A message that is sent alone is stored and counted once (I4, I7)")
+    @Test("a message that is sent alone is stored and counted once (I4, I7)")
     func messageAlone() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -41,7 +41,7 @@ struct StreamTests {
             try await client.store.savedState().channels == [Harness.channel: Position(cursor: 5, windowStart: 0, messageCount: 4)])
     }
 
-    @Test("A message that is sent alone isn't added to counters that include it")
+    @Test("a message that is sent alone isn't added to counters that include it")
     func messageAloneBehindCounters() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -68,7 +68,7 @@ struct StreamTests {
         #expect(try await client.unread() == 3 && client.calls.isEmpty)
     }
 
-    @Test("An unreadable message that is sent alone has its channel fetched again, so unread counts stay exact (I7)")
+    @Test("an unreadable message that is sent alone has its channel fetched again, so unread counts stay exact (I7)")
     func unreadableMessage() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -84,7 +84,7 @@ struct StreamTests {
         #expect(try await client.unread() == 4)
     }
 
-    @Test("A user's own message is never unread, and counts once however often it arrives (I7)")
+    @Test("a user's own message is never unread, and counts once however often it arrives (I7)")
     func ownMessage() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -95,7 +95,7 @@ struct StreamTests {
         #expect(try await client.texts() == ["one", "two", "mine, edited"])
     }
 
-    @Test("A gap is fetched; events meanwhile wait and are applied in order (I3)")
+    @Test("a gap is fetched; events meanwhile wait and are applied in order (I3)")
     func gap() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -112,7 +112,7 @@ struct StreamTests {
         #expect(client.sync.phase == .online)
     }
 
-    @Test("A membership that waited with the messages it counts doesn't count them twice (I7)")
+    @Test("a membership that waited with the messages it counts doesn't count them twice (I7)")
     func membershipAmongHeldEvents() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -126,7 +126,7 @@ struct StreamTests {
         #expect(try await client.unread() == 0)
     }
 
-    @Test("A resume is requested page by page, with the positions of the previous page")
+    @Test("a resume is requested page by page, with the positions of the previous page")
     func resumePaging() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -143,7 +143,7 @@ struct StreamTests {
         #expect(try await client.texts() == ["one", "two", "three", "four"])
     }
 
-    @Test("A resume that promises more and returns nothing ends the connection instead of asking forever")
+    @Test("a resume that promises more and returns nothing ends the connection instead of asking forever")
     func resumeWithoutProgress() async throws {
         var client = try await Harness()
         try await client.connect()
@@ -151,7 +151,7 @@ struct StreamTests {
         #expect(client.sync.phase == .waiting)
     }
 
-    @Test("A channel that is sent again loses its cached messages, and its window begins with the page")
+    @Test("a channel that is sent again loses its cached messages, and its window begins with the page")
     func freshAgain() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -166,7 +166,7 @@ struct StreamTests {
         #expect(client.sync.saved.channels == [Harness.channel: Position(cursor: 901, windowStart: 900, messageCount: 700)])
     }
 
-    @Test("Another epoch throws the cache away, and the outbox stays (I20)")
+    @Test("another epoch throws the cache away, and the outbox stays (I20)")
     func epoch() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -217,7 +217,7 @@ struct StreamTests {
         #expect(try await client.texts() == ["one", "two"])
     }
 
-    @Test("A channel joined on another device begins where it was joined, and leaving it takes it away (AM-41)")
+    @Test("a channel joined on another device begins where it was joined, and leaving it takes it away (AM-41)")
     func joinedElsewhere() async throws {
         var client = try await Harness()
         try await client.connect()
@@ -237,7 +237,7 @@ struct StreamTests {
         #expect(try await client.store.savedState() == client.sync.saved)
     }
 
-    @Test("A deleted channel leaves the list (AM-34)")
+    @Test("a deleted channel leaves the list (AM-34)")
     func deleted() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -248,7 +248,7 @@ struct StreamTests {
         #expect(try await client.texts() == ["one", "two"])
     }
 
-    @Test("An unknown kind, an unreadable row and a nonsense frame never stop the stream")
+    @Test("an unknown kind, an unreadable row and a nonsense frame never stop the stream")
     func poison() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -264,7 +264,7 @@ struct StreamTests {
         #expect(client.sync.phase == .online)
     }
 
-    @Test("An older answer doesn't move the read position back (I8)")
+    @Test("an older answer doesn't move the read position back (I8)")
     func readPositionIsMonotone() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()

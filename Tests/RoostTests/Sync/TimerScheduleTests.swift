@@ -4,7 +4,7 @@ import Testing
 
 /// The timers of a client, with one sleep for all.
 @Suite struct TimerScheduleTests {
-    @Test("One sleep is running, for the timer that ends first; it continues when that is cancelled, and serves the next")
+    @Test("one sleep is running, for the timer that ends first; it continues when that is cancelled, and serves the next")
     func oneSleep() {
         var timers = TimerSchedule()
         let first = timers.start(.call(1), until: .seconds(30))
@@ -25,7 +25,7 @@ import Testing
         #expect(anew == .seconds(160))
     }
 
-    @Test("Expired timers are returned in the order of their ends, without those cancelled or restarted meanwhile")
+    @Test("expired timers are returned in the order of their ends, without those cancelled or restarted meanwhile")
     func order() {
         var timers = TimerSchedule()
         for (timer, end) in [(.token, 3), (.users, 1), (.arrivals, 2), (.reconnect, 4)] as [(Sync.Timer, Int)] {
@@ -40,7 +40,7 @@ import Testing
         #expect(early.ended == [] && early.next == .seconds(20))
     }
 
-    @Test("An expired timer is reported once, and not if it was restarted or cancelled since, or is about to be")
+    @Test("an expired timer is reported once, and not if it was restarted or cancelled since, or is about to be")
     func outdated() {
         var timers = TimerSchedule()
         let all: [Sync.Timer] = [.liveness, .token, .users, .arrivals, .reconnect]

@@ -99,7 +99,7 @@ struct TooLongTests {
         }
     }
 
-    @Test("A call that is too long throws, and the connection continues")
+    @Test("a call that is too long throws, and the connection continues")
     func call() async throws {
         let server = ScriptedServer { _ in .result(Done()) }
         var configuration = Chat.Configuration(

@@ -28,7 +28,7 @@ struct ShownUserTests {
         ]
     }
 
-    @Test("Rows show names known to the store, without a connection, and change when a newer one arrives, but not for an older one")
+    @Test("rows show names known to the store, without a connection, and change when a newer one arrives, but not for an older one")
     func rows() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -60,7 +60,7 @@ struct ShownUserTests {
         #expect(messages.items.map(\.text) == ["one", "two"])
     }
 
-    @Test("When a name arrives, no message or channel is read again, and rows of others stay the same")
+    @Test("when a name arrives, no message or channel is read again, and rows of others stay the same")
     func identity() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -98,7 +98,7 @@ struct ShownUserTests {
         #expect(channels.items?.first?.row === row.row && channels.difference?.isEmpty ?? true)
     }
 
-    @Test("The user's own new name is on all of their rows at once, pending ones included")
+    @Test("the user's own new name is on all of their rows at once, pending ones included")
     func own() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -115,7 +115,7 @@ struct ShownUserTests {
         try await until { messages.items.map(\.sender.name) == ["Ann", "Ann"] }
     }
 
-    @Test("A sender known only by id is requested once, however many rows and lists show them; an unknown one too")
+    @Test("a sender known only by id is requested once, however many rows and lists show them; an unknown one too")
     func asks() async throws {
         let bob = User(
             userId: "bob", displayName: "Bob", createdAt: Timestamp(milliseconds: 0), updatedAt: Timestamp(milliseconds: 0))
@@ -217,7 +217,7 @@ struct ShownUserTests {
         await chat.disconnect()
     }
 
-    @Test("Users returned by a page, a resume and the app's own requests are stored")
+    @Test("users returned by a page, a resume and the app's own requests are stored")
     func stored() async throws {
         var client = try await Harness()
         try await client.connect()
@@ -238,7 +238,7 @@ struct ShownUserTests {
         #expect(try await name("bob") == "Bobby")
     }
 
-    @Test("A page of messages, or of mentions, that the app requests teaches the users in it")
+    @Test("a page of messages, or of mentions, that the app requests teaches the users in it")
     func pagesOfMessages() async throws {
         var client = try await Harness()
         try await client.connectWithChannel()
@@ -253,7 +253,7 @@ struct ShownUserTests {
         }
     }
 
-    @Test("Unreferenced users are dropped once there are many; referenced ones stay, and the chat's own")
+    @Test("unreferenced users are dropped once there are many; referenced ones stay, and the chat's own")
     func trimmed() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store
@@ -271,7 +271,7 @@ struct ShownUserTests {
         #expect(try await users() == ["ann", "bob", "cat", "eve"])
     }
 
-    @Test("AM-29 A live user is freed with its last owner")
+    @Test("AM-29 a live user is freed with its last owner")
     func released() async throws {
         let chat = chat()
         let store = try await chat.driver.prepare().store

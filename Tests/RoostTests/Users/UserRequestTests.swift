@@ -34,7 +34,7 @@ struct UserRequestTests {
         try await client.store.read { try $0.summary(of: user) }.displayName
     }
 
-    @Test("Users who are shown within a moment are one request, and the next ones another when that is answered")
+    @Test("users who are shown within a moment are one request, and the next ones another when that is answered")
     func together() async throws {
         var client = try await connected()
         try await client.feed(.show(["bob": 0, "cat": 3]))
@@ -51,7 +51,7 @@ struct UserRequestTests {
         #expect(requests(in: client.take()) == [["eve": 0]])
     }
 
-    @Test("Users missing from an answer that contains others aren't requested again, whatever more it promises")
+    @Test("users missing from an answer that contains others aren't requested again, whatever more it promises")
     func others() async throws {
         var client = try await connected()
         try await client.feed(.show(["bob": 0]))
@@ -61,7 +61,7 @@ struct UserRequestTests {
         #expect(!client.take().contains(.startTimer(.users, .milliseconds(20))))
     }
 
-    @Test("No request has more than 1000 users, and users unknown to the server aren't requested again")
+    @Test("no request has more than 1000 users, and users unknown to the server aren't requested again")
     func absent() async throws {
         var client = try await connected()
         let many = (0..<1300).map { UserID("u\(1000 + $0)") }
@@ -81,7 +81,7 @@ struct UserRequestTests {
         #expect(requests(in: client.take()) == [["bob": 0]])
     }
 
-    @Test("Offline no users are requested; with a connection, shown users are, and those whose answer was lost")
+    @Test("offline no users are requested; with a connection, shown users are, and those whose answer was lost")
     func offline() async throws {
         var client = try await Harness()
         try await client.feed(.show(["bob": 0]))
@@ -101,7 +101,7 @@ struct UserRequestTests {
         #expect(requests(in: client.take()) == [["bob": 0]])
     }
 
-    @Test("With another connection all shown users are one request again, except those whom it has already returned")
+    @Test("with another connection all shown users are one request again, except those whom it has already returned")
     func reconnected() async throws {
         var client = try await connected()
         try await client.feed(.show(["bob": 0, "cat": 2, "dan": 5]))
@@ -123,7 +123,7 @@ struct UserRequestTests {
         #expect(try await name(of: "dan", in: client) == "Don")
     }
 
-    @Test("Users in a signal are stored at once, an older version never; if it is incomplete, shown users are one request")
+    @Test("users in a signal are stored at once, an older version never; if it is incomplete, shown users are one request")
     func signals() async throws {
         var client = try await connected()
         try await client.feed(.show(["bob": 1, "cat": 1]))
@@ -187,7 +187,7 @@ struct UserRequestTests {
         #expect(client.take() == [])
     }
 
-    @Test("A busy server is asked again after growing pauses, and one that refuses permanently isn't")
+    @Test("a busy server is asked again after growing pauses, and one that refuses permanently isn't")
     func refused() async throws {
         var client = try await connected()
         try await client.feed(.show(["bob": 0]))
@@ -318,7 +318,7 @@ struct UserRequestTests {
         #expect(requests.waiting.last == "ann")
     }
 
-    @Test("However many users are shown, a bounded number of them is remembered, those shown last")
+    @Test("however many users are shown, a bounded number of them is remembered, those shown last")
     func bounded() {
         var requests = Sync.UserRequests()
         for number in 0..<30_000 { requests.show([UserID("u\(number)"): 0]) }

@@ -30,7 +30,7 @@ struct TypingTests {
         try await until(sourceLocation: sourceLocation) { clock.ends.contains(end) }
     }
 
-    @Test("The server is notified that the user types once a second at most, and that they stopped 7 seconds after the last key")
+    @Test("the server is notified that the user types once a second at most, and that they stopped 7 seconds after the last key")
     func typingReporter() async throws {
         let chat = chat()
         try await chat.connect()
@@ -54,7 +54,7 @@ struct TypingTests {
         clock.advance(by: .seconds(60))
     }
 
-    @Test("The stop is sent once, and only after a start; a user who starts again is reported at once")
+    @Test("the stop is sent once, and only after a start; a user who starts again is reported at once")
     func stops() async throws {
         let chat = chat()
         try await chat.connect()
@@ -70,7 +70,7 @@ struct TypingTests {
         clock.advance(by: .seconds(60))
     }
 
-    @Test("A user who leaves the screen while typing has stopped typing, and no caller has to wait for it")
+    @Test("a user who leaves the screen while typing has stopped typing, and no caller has to wait for it")
     func released() async throws {
         let chat = chat()
         try await chat.connect()
@@ -83,7 +83,7 @@ struct TypingTests {
         clock.advance(by: .seconds(60))
     }
 
-    @Test("A user who leaves, or is removed, is no longer shown as typing as soon as that arrives")
+    @Test("a user who leaves, or is removed, is no longer shown as typing as soon as that arrives")
     func leavers() async throws {
         let chat = try await server.connectedInGeneral(clock)
         let typing = chat.channel("general").typing()
@@ -102,7 +102,7 @@ struct TypingTests {
         clock.advance(by: .seconds(60))
     }
 
-    @Test("SB-02 A change of whether more users type than are named is reported by itself")
+    @Test("SB-02 a change of whether more users type than are named is reported by itself")
     func more() async throws {
         let chat = chat()
         try await chat.connect()
@@ -125,7 +125,7 @@ struct TypingTests {
     }
 
     @Test(
-        "I14 A typing user is shown until 10 seconds after the last signal, or the end of the connection; the user themselves isn't"
+        "I14 a typing user is shown until 10 seconds after the last signal, or the end of the connection; the user themselves isn't"
     )
     func expiry() async throws {
         let chat = chat()

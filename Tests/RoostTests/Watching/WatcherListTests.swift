@@ -8,7 +8,7 @@ import Testing
 
 @MainActor @Suite("Watching: lists of watchers", .timeLimit(.minutes(5)))
 struct WatcherListTests {
-    @Test("ST-14 A list whose pages contain no new users is loaded, and stops asking")
+    @Test("ST-14 a list whose pages contain no new users is loaded, and stops asking")
     func samePage() async throws {
         let server = ScriptedServer { call in
             guard call.operation == "channel.listWatchers" else { return .result(Done()) }
@@ -26,7 +26,7 @@ struct WatcherListTests {
         await chat.disconnect()
     }
 
-    @Test("ST-14 An empty list is reported too, once there is an answer, and only once")
+    @Test("ST-14 an empty list is reported too, once there is an answer, and only once")
     func nobody() async throws {
         let server = ScriptedServer { call in
             guard call.operation == "channel.listWatchers" else { return .result(Done()) }
@@ -47,7 +47,7 @@ struct WatcherListTests {
         await chat.disconnect()
     }
 
-    @Test("ST-14 New watchers are shown as the store knows them, and so are all users of whom something else is shown")
+    @Test("ST-14 new watchers are shown as the store knows them, and so are all users of whom something else is shown")
     func names() async throws {
         let server = ScriptedServer { call in
             guard call.operation == "channel.listWatchers" else { return .error(.notFound("operation")) }

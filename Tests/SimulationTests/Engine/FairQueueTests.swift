@@ -8,7 +8,7 @@ import Testing
 /// The order of the users' operations, when more are queued than fit a batch.
 @Suite("Fair queue")
 struct FairQueueTests {
-    @Test("Operations that fit one batch run in the order of arrival, whichever user sent them")
+    @Test("operations that fit one batch run in the order of arrival, whichever user sent them")
     func oneBatch() {
         var queue = FairQueue<String, Int>(sizeMax: 100, batchSizeMax: 4)
         for (number, user) in ["a", "a", "b", "a"].enumerated() { _ = queue.append(number, of: user) }
@@ -59,7 +59,7 @@ struct FairQueueTests {
     }
 
     @Test(
-        "Elements appended and taken at random are taken once each, in their user's order, and the queue never exceeds its limit",
+        "elements appended and taken at random are taken once each, in their user's order, and the queue never exceeds its limit",
         arguments: Seeds.first(300))
     func random(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
@@ -83,7 +83,7 @@ struct FairQueueTests {
         #expect(taken == expected)
     }
 
-    @Test("A backend's operations take the backend's turn, whichever user it acts for")
+    @Test("a backend's operations take the backend's turn, whichever user it acts for")
     func backend() {
         let queue = WorkQueue(sizeMax: 100, batchSizeMax: 1)
         func append(_ user: UserID, token: UserID? = nil) throws {

@@ -34,7 +34,7 @@ struct HeldOperationTests {
 
     private func users(_ batch: [Job]?) -> [UserID]? { batch?.map(\.caller.user) }
 
-    @Test("Marks are held back until another operation arrives, and keep their place before it")
+    @Test("marks are held back until another operation arrives, and keep their place before it")
     func released() throws {
         let queue = try makeQueue()
         for user: UserID in ["ann", "bob"] { try append(user, to: queue) }
@@ -46,7 +46,7 @@ struct HeldOperationTests {
         #expect(users(queue.next()) == ["dan", "eve"])
     }
 
-    @Test("Nothing is held back beside an operation that doesn't tolerate it")
+    @Test("nothing is held back beside an operation that doesn't tolerate it")
     func urgent() throws {
         let queue = try makeQueue()
         try append("ann", to: queue)
@@ -54,7 +54,7 @@ struct HeldOperationTests {
         #expect(users(queue.next()) == ["ann", "bob"])
     }
 
-    @Test("Enough marks for a batch are no longer held back")
+    @Test("enough marks for a batch are no longer held back")
     func enough() throws {
         let queue = try makeQueue()
         for user: UserID in ["ann", "bob", "cat"] { try append(user, to: queue) }
@@ -62,7 +62,7 @@ struct HeldOperationTests {
         #expect(users(queue.next()) == ["ann", "bob", "cat", "dan"])
     }
 
-    @Test("A mark is held back for a few milliseconds at most")
+    @Test("a mark is held back for a few milliseconds at most")
     func duration() throws {
         var hold = Self.long
         hold.durationMax = .milliseconds(1)
@@ -93,7 +93,7 @@ struct HeldOperationTests {
         return hold.remaining(count: 1, at: max(time, begun))
     }
 
-    @Test("A lane that had nothing to do for 20 ms runs a mark at once, however often it looked; a busy one after 4 ms")
+    @Test("a lane that had nothing to do for 20 ms runs a mark at once, however often it looked; a busy one after 4 ms")
     func idle() {
         let sent = [job(at: 1, toleratesDelay: false)]
         #expect(remaining(after: -1, last: sent) == .milliseconds(3))
@@ -103,21 +103,21 @@ struct HeldOperationTests {
         #expect(remaining(after: 61, waits: 3, last: sent) == nil)
     }
 
-    @Test("After a batch of a single mark the next one is run at once: its caller may be the only one")
+    @Test("after a batch of a single mark the next one is run at once: its caller may be the only one")
     func alone() {
         #expect(remaining(after: 1, last: [job(at: 1)]) == nil)
         #expect(remaining(after: 1, last: [job(at: 1), job(at: 1)]) == .milliseconds(4))
         #expect(Hold(Hold.Configuration()).remaining(count: 1, at: 0) == nil)
     }
 
-    @Test("A queue without a hold gives marks at once")
+    @Test("a queue without a hold gives marks at once")
     func none() throws {
         let queue = WorkQueue(sizeMax: 100, batchSizeMax: 100)
         try append("ann", to: queue)
         #expect(users(queue.next()) == ["ann"])
     }
 
-    @Test("A closed queue holds nothing back")
+    @Test("a closed queue holds nothing back")
     func closed() throws {
         let queue = try makeQueue()
         try append("ann", to: queue)
@@ -126,7 +126,7 @@ struct HeldOperationTests {
         #expect(queue.next() == nil)
     }
 
-    @Test("Only marks as read and as delivered tolerate a delay")
+    @Test("only marks as read and as delivered tolerate a delay")
     func operations() {
         #expect(
             OperationTable.handled.filter { $0.toleratesDelay }.map { $0.name }.sorted() == [

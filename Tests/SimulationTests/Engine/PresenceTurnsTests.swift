@@ -63,7 +63,7 @@ struct PresenceTurnsTests {
         #expect(rest == ["second", "third"])
     }
 
-    @Test("Operations in other channels, of other connections and over HTTP don't wait")
+    @Test("operations in other channels, of other connections and over HTTP don't wait")
     mutating func others() {
         let request = Job(
             .init(operation: "request", scope: .channel("general")), caller: Caller(user: "ann"), run: { _ in [] },

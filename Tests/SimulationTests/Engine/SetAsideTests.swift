@@ -120,7 +120,7 @@ struct SetAsideTests {
     }
 
     @Test(
-        "Operations set aside, taken and put back at random are taken once each, in their channel's order",
+        "operations set aside, taken and put back at random are taken once each, in their channel's order",
         arguments: Seeds.first(200))
     func random(seed: UInt64) {
         var random = SeededGenerator(seed: seed)

@@ -8,7 +8,7 @@ import Testing
 /// The signals queued for a client that doesn't read.
 @Suite("Waiting signals")
 struct SignalQueueTests {
-    @Test("A signal that replaces another for a client that doesn't read says that it isn't all, if it only has what is new")
+    @Test("a signal that replaces another for a client that doesn't read says that it isn't all, if it only has what is new")
     func lostSignals() throws {
         func users(_ version: Int64, isWhole: Bool = true) -> Signal {
             let user = UserSummary(userId: "bob", displayName: "Bob", version: version)
@@ -60,7 +60,7 @@ struct SignalQueueTests {
         for (channel, text) in sent.enumerated() { #expect(text.contains(#""channel":"channel-\#(channel)""#)) }
     }
 
-    @Test("If a client can no longer be notified of its losses, its connection is to end, and nothing more is queued")
+    @Test("if a client can no longer be notified of its losses, its connection is to end, and nothing more is queued")
     func overfull() {
         var queue = SignalQueue()
         var channel = 0

@@ -7,7 +7,7 @@ import Testing
 
 /// The end of a socket.
 extension SocketSessionTests {
-    @Test("An event that waits to share a write goes out before the notice that the server restarts, and before a close")
+    @Test("an event that waits to share a write goes out before the notice that the server restarts, and before a close")
     func endsWithWhatWaits() {
         let event = Self.frame("event")
         var draining = opened()

@@ -6,7 +6,7 @@ import Testing
 @testable import RoostServer
 
 extension SocketSessionTests {
-    @Test("A client that reads slowly isn't taken for one that reads nothing, unless the server is short of room")
+    @Test("a client that reads slowly isn't taken for one that reads nothing, unless the server is short of room")
     func slowReading() {
         let never = Timestamp(milliseconds: 0)
         let answer = Array(repeating: UInt8(ascii: "x"), count: 1_000_000)
@@ -54,7 +54,7 @@ extension SocketSessionTests {
                 == .close(.init(codeNumber: 4008)))
     }
 
-    @Test("Events that a slow client has read since don't count against it")
+    @Test("events that a slow client has read since don't count against it")
     func slowEvents() {
         var session = opened()
         session.becameUnwritable(0, at: Self.time(0))

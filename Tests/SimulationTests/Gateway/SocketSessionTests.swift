@@ -69,7 +69,7 @@ struct SocketSessionTests {
 
     // MARK: Authentication
 
-    @Test("A token is checked, the connection takes its place, and its welcome precedes events that arrived meanwhile")
+    @Test("a token is checked, the connection takes its place, and its welcome precedes events that arrived meanwhile")
     func welcome() {
         var session = session()
         #expect(receive(Self.client(#"{"authenticate":{"token":"t"}}"#), in: &session) == [.verify(token: "t")])
@@ -81,7 +81,7 @@ struct SocketSessionTests {
         #expect(session.takeUnflushed() == [Self.frame("welcome"), Self.frame("event")])
     }
 
-    @Test("While a token is checked nothing is read, and frames received after it are handled after the welcome")
+    @Test("while a token is checked nothing is read, and frames received after it are handled after the welcome")
     func pipelined() {
         var session = session()
         let call = #"{"call":1,"operation":"user.me"}"#
@@ -95,7 +95,7 @@ struct SocketSessionTests {
     }
 
     @Test(
-        "A client is refused and closed if its first frame has no token, its token is invalid, or its user has too many connections"
+        "a client is refused and closed if its first frame has no token, its token is invalid, or its user has too many connections"
     )
     func refusals() throws {
         var early = session()
@@ -131,7 +131,7 @@ struct SocketSessionTests {
 
     // MARK: Calls
 
-    @Test("A call goes to the engine; an unreadable one is answered, and a frame that isn't a call is refused")
+    @Test("a call goes to the engine; an unreadable one is answered, and a frame that isn't a call is refused")
     func calls() throws {
         var session = opened()
         let call = #"{"call":3,"operation":"message.send","with":{"channel":"general","clientId":"1","text":"hi"}}"#
@@ -152,7 +152,7 @@ struct SocketSessionTests {
             ])
     }
 
-    @Test("While the user's budget is used up, no call is read; the next look finds room")
+    @Test("while the user's budget is used up, no call is read; the next look finds room")
     func userIsFull() {
         var session = opened()
         let call = #"{"call":1,"operation":"user.me"}"#
@@ -174,7 +174,7 @@ struct SocketSessionTests {
                 == [.overloaded] + Self.closing(4029, "try again later"))
     }
 
-    @Test("Urgent output goes out before the next frame is handled")
+    @Test("urgent output goes out before the next frame is handled")
     func answersGoFirst() {
         var session = opened()
         let ping = RawSocket.frame(opcode: 9, [1])
@@ -187,7 +187,7 @@ struct SocketSessionTests {
 
     // MARK: Sending
 
-    @Test("Output of one turn goes out together, in order")
+    @Test("output of one turn goes out together, in order")
     func oneWrite() {
         var session = opened()
         session.send(event: Self.frame("a"))
@@ -198,7 +198,7 @@ struct SocketSessionTests {
         #expect(session.takeUnflushed() == nil)
     }
 
-    @Test("Output of one turn isn't held beyond 64 KiB: a client that reads gets it meanwhile")
+    @Test("output of one turn isn't held beyond 64 KiB: a client that reads gets it meanwhile")
     func oneLargeWrite() {
         var session = opened()
         let event = Self.frame(String(repeating: "x", count: 30_000))
@@ -213,7 +213,7 @@ struct SocketSessionTests {
         #expect(!session.mustFlush)
     }
 
-    @Test("Events that a client doesn't read are bounded: beyond that it is closed, to resume")
+    @Test("events that a client doesn't read are bounded: beyond that it is closed, to resume")
     func unread() {
         var session = opened()
         session.becameUnwritable(10, at: Self.time(1))
@@ -245,7 +245,7 @@ struct SocketSessionTests {
         #expect(!session.isClosing, "\(ticked)")
     }
 
-    @Test("A client that is shut out gets the replies to its earlier calls, and then the reason, but no events")
+    @Test("a client that is shut out gets the replies to its earlier calls, and then the reason, but no events")
     func shutOut() throws {
         var session = opened()
         let change = AccessChange.user("ann", isDeactivated: true, validFrom: nil)
@@ -302,7 +302,7 @@ struct SocketSessionTests {
     // MARK: Time
 
     @Test(
-        "A client without a token, one whose token isn't answered, a silent one, one that doesn't read and one whose token has expired are closed, each with its code"
+        "a client without a token, one whose token isn't answered, a silent one, one that doesn't read and one whose token has expired are closed, each with its code"
     )
     func timeouts() {
         let never = Timestamp(milliseconds: 0)
@@ -336,7 +336,7 @@ struct SocketSessionTests {
         }
     }
 
-    @Test("A ping is sent each interval")
+    @Test("a ping is sent each interval")
     func pings() {
         var session = opened()
         var ping = ByteBuffer()
@@ -346,7 +346,7 @@ struct SocketSessionTests {
         #expect(session.tick(Self.time(26), Timestamp(milliseconds: 0), .init()) == [])
     }
 
-    @Test("AM-45 A client that answers only its newest ping, as it may, still has its reads counted")
+    @Test("AM-45 a client that answers only its newest ping, as it may, still has its reads counted")
     func newestPingAlone() {
         var session = opened()
         _ = session.confirm(["general": 5])
@@ -392,7 +392,7 @@ struct SocketSessionTests {
         #expect(early.confirm(["general": 3]) == [])
     }
 
-    @Test("A server that shuts down says so once, and closes the socket when its turn has come")
+    @Test("a server that shuts down says so once, and closes the socket when its turn has come")
     func draining() {
         var session = opened()
         let actions = session.drain(after: .seconds(2))
@@ -410,7 +410,7 @@ struct SocketSessionTests {
         actions.reduce(0) { if case .hold(let change) = $1 { $0 + change } else { $0 } }
     }
 
-    @Test("The bytes held for a socket are given back when it ends, for whatever reason")
+    @Test("the bytes held for a socket are given back when it ends, for whatever reason")
     func givesBack() {
         var session = opened()
         let list = #"{"call":1,"operation":"message.list","with":{"channel":"general"}}"#
@@ -435,7 +435,7 @@ struct SocketSessionTests {
             ))
     }
 
-    @Test("A signal goes out with its turn's output; before the welcome and after the end none does")
+    @Test("a signal goes out with its turn's output; before the welcome and after the end none does")
     func signals() {
         var early = session()
         _ = early.authenticate("t")
@@ -454,7 +454,7 @@ struct SocketSessionTests {
     }
 
     @Test(
-        "Signals for a client that doesn't read are merged by kind and sender, and dropped beyond a few; they close no connection")
+        "signals for a client that doesn't read are merged by kind and sender, and dropped beyond a few; they close no connection")
     func signalsUnderLoad() {
         var session = opened()
         session.becameUnwritable(10, at: Self.time(1))
@@ -474,7 +474,7 @@ struct SocketSessionTests {
         #expect(session.takeUnflushed() == nil)
     }
 
-    @Test("A client that reads nothing, and can no longer be notified of its losses, is closed with the code to resume")
+    @Test("a client that reads nothing, and can no longer be notified of its losses, is closed with the code to resume")
     func lostSignals() {
         var session = opened()
         session.becameUnwritable(10, at: Self.time(1))

@@ -5,7 +5,7 @@ import Testing
 
 /// The buffers queued for a socket.
 @Suite struct UnflushedBytesTests {
-    @Test("Bytes that the connection didn't take stay queued, from the first of them on")
+    @Test("bytes that the connection didn't take stay queued, from the first of them on")
     func partOfAWrite() {
         let bytes: UnflushedBytes = [ByteBuffer(string: "ab"), ByteBuffer(string: "cde"), ByteBuffer(string: "f")]
         for written in 0...bytes.sizeBytes {

@@ -11,7 +11,7 @@ import Testing
 struct StreamInterestTests {
     private static func id(_ number: Int) -> ConnectionID { ConnectionID(rawValue: Int64(number)) }
 
-    @Test("Of two loops only the one with receivers is woken; a step that can reach anyone wakes both")
+    @Test("of two loops only the one with receivers is woken; a step that can reach anyone wakes both")
     func concerned() {
         let (first, second) = (StreamInterest(), StreamInterest())
         first.add(.channel("general"))
@@ -29,7 +29,7 @@ struct StreamInterestTests {
     }
 
     @Test(
-        "Whatever connections join, watch, leave and lose, each stream counts once, and nothing is left after the last of them",
+        "whatever connections join, watch, leave and lose, each stream counts once, and nothing is left after the last of them",
         arguments: Seeds.first(4))
     func counted(seed: UInt64) {
         var random = SeededGenerator(seed: seed)

@@ -304,7 +304,7 @@ struct SubscriptionsTests {
         #expect(subscriber.floors["c9999"] == 1 && subscriber.floors["c9998"] == nil)
     }
 
-    @Test("A connection that ends needs nothing more, and one that ended before it was connected stays away")
+    @Test("a connection that ends needs nothing more, and one that ended before it was connected stays away")
     func removal() {
         var subscriptions = Recorder()
         _ = subscriptions.connect("a", "ann", UserStreams(user: 0, channels: ["general": 1]))
@@ -366,7 +366,7 @@ struct SubscriptionsTests {
         #expect(subscriptions.deliver([Self.notice(event)]) == [Self.live(event, to: "b")])
     }
 
-    @Test("A reply goes to its connection alone, even before the welcome; changes of access are shown to every connection")
+    @Test("a reply goes to its connection alone, even before the welcome; changes of access are shown to every connection")
     func repliesAndAccess() {
         var subscriptions = Recorder()
         subscriptions.value.add("a", as: Self.id("a"))
@@ -484,7 +484,7 @@ struct SubscriptionsTests {
                 ].mapValues(\.bytes))
     }
 
-    @Test("Of several signals of one kind and sender that are delivered together only the newest is sent; events keep their order")
+    @Test("of several signals of one kind and sender that are delivered together only the newest is sent; events keep their order")
     func mergedSignals() {
         var subscriptions = audience()
         let event = Self.message(2)
