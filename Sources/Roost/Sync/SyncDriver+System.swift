@@ -58,8 +58,11 @@ extension SyncDriver {
         guard isShared || reconnects else { return }
         suspended = Suspended(
             files: isShared ? files : nil, reconnects: reconnects, stopCount: stopCount + 1, takesBackToWrite: false)
-        holdUntilClosed()
-        await endConnection()
+        // Without a connection, the status may say why there is none: it stays.
+        if isTrying || pendingStops > 0 {
+            holdUntilClosed()
+            await endConnection()
+        }
         guard isShared else { return }
         await rest()
         // The gate of the files waits for writes in progress, and lets no new ones begin.

@@ -114,11 +114,11 @@ struct SystemEventTests {
 
     // MARK: In the background
 
-    private func chat(_ storage: Chat.Storage) -> Chat {
+    private func chat(_ storage: Chat.Storage, token: @escaping @Sendable () async throws -> String = { "token" }) -> Chat {
         var configuration = Chat.Configuration(
             storage: storage, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         configuration.transport = TinyServer()
-        return Chat(url: url, user: "ann", configuration: configuration) { "token" }
+        return Chat(url: url, user: "ann", configuration: configuration, token: token)
     }
 
     private var folder: URL { directory.appending(component: SyncFiles.folderName(of: "ann", at: url)) }
@@ -350,6 +350,20 @@ struct SystemEventTests {
         close(process)
         try await chat.logOut()
         #expect(!FileManager.default.fileExists(atPath: folder.path))
+    }
+
+    @Test("the status of a session that has ended is the same when the app is back, and shared files are released meanwhile")
+    func endedSession() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let ended = RoostError(.unauthenticated, "The session has expired.")
+        let chat = chat(.shared(directory)) { throw ended }
+        await #expect(throws: ended) { try await chat.connect() }
+        for await status in chat.connection.updates where status == .failed(ended) { break }
+        await chat.driver.take(.background)
+        #expect(chat.driver.statuses.current == .failed(ended))
+        close(try #require(try takeLock(of: folder)))
+        await chat.driver.take(.foreground)
+        #expect(chat.driver.statuses.current == .failed(ended))
     }
 
     @Test("files that another process deleted and made again meanwhile are no longer written; a new chat has the new ones")

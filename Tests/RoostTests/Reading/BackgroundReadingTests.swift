@@ -49,6 +49,28 @@ struct BackgroundReadingTests {
         #expect(try await client.unread() == 0)
     }
 
+    @Test("AM-45 a session that began while the client catches up is paused too, and begins again once when the app is back")
+    func whileCatchingUp() async throws {
+        for isBackBefore in [false, true] {
+            var client = try await Harness()
+            try await client.connectWithChannel()
+            try await client.feed(.stop)
+            client.forgetCalls()
+            try await client.connect()
+            try await client.feed(.startReading(7, Self.channel))
+            #expect(client.calls.values.contains("reading.start"))
+            try await client.feed(.pauseReading)
+            #expect(client.calls.values.contains("reading.stop"))
+            try await client.answer("reading.start", with: UnreadCount(channelId: Self.channel, unreadCount: 0, readSeq: 2))
+            try await client.answer("reading.stop", with: Done())
+            if isBackBefore { try await client.feed(.continueReading) }
+            try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
+            #expect(client.calls.values.contains("reading.start") == isBackBefore)
+            if !isBackBefore { try await client.feed(.continueReading) }
+            #expect(client.calls.values.count { $0 == "reading.start" } == 1)
+        }
+    }
+
     @Test("AM-45 reading continues on the connection that is made when the app is back")
     func back() async throws {
         var client = try await reading()
