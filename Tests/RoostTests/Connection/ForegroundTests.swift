@@ -48,11 +48,13 @@ struct ForegroundTests {
         let chat = chat(RefusingOnce(error: RoostError(code, "No.")), clock: ManualClock())
         let refusal = await #expect(throws: RoostError.self) { try await chat.connect() }
         #expect(refusal?.code == code)
+        // A client that no longer tries keeps the reason.
+        let refused = ConnectionStatus.refused(RoostError(code, "No."))
         await chat.driver.take(.background)
-        #expect(chat.driver.statuses.current == .offline)
+        #expect(chat.driver.statuses.current == (code == .userDeactivated ? refused : .offline))
         await chat.driver.take(.foreground)
         if code == .userDeactivated {
-            #expect(chat.driver.statuses.current == .offline)
+            #expect(chat.driver.statuses.current == refused)
             #expect(await chat.driver.machine?.connection == 1)
         } else {
             try await until { chat.driver.statuses.current == .online }
