@@ -132,8 +132,8 @@ public struct SignOutDevice: Operation {
 public struct SignedOutDevice: Codable, Hashable, Sendable {
     /// The device.
     public var deviceId: DeviceID
-    /// Whether its token is no longer valid: revoked or expired. False for a token without a `jti`, which stays valid until it expires, and
-    /// for any token while nine tenths of the capacity for revoked single tokens (``Limits/revokedTokens``) are in use.
+    /// Whether its token was revoked. False for a token without a `jti`, which stays valid until it expires, and for any token while nine
+    /// tenths of the capacity for revoked single tokens (``Limits/revokedTokens``) are in use.
     public var isTokenRevoked: Bool
 
     // derived: init

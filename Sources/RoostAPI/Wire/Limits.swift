@@ -109,7 +109,7 @@ public enum Limits {
     public static let deviceNameLength = 128
     /// Characters of the name of a device's platform.
     public static let platformLength = 32
-    /// Single tokens whose revocation is stored at one time.
+    /// Single tokens revoked at one time, not counting those that have expired.
     public static let revokedTokens = 100_000
     /// Members of a channel unless its type sets a lower number (AM-01).
     public static let membersPerChannel = 300_000

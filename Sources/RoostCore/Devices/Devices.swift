@@ -38,16 +38,15 @@ extension SignOutDevice: Handled {
             throw RoostError.notFound("device")
         }
         var changes = [AccessChange.signedOut(user, device: device, upTo: row.signIn)]
-        var isTokenRevoked = row.tokenId != nil
-        // A token that has expired for every node needs no revocation.
-        if let token = row.tokenId, let end = row.tokenExpiresAt, end > context.now.minusClockSkew {
+        var isTokenRevoked = false
+        // A token that has expired is revoked too: a node whose clock is behind this one may still accept it.
+        if let token = row.tokenId, let end = row.tokenExpiresAt,
             // Users may fill the list of revoked tokens, but must leave room for an administrator's revocations. Their devices
             // are signed out all the same.
-            if let (_, change) = try context.revoke(token: token, until: end, countMax: Limits.revokedTokens / 10 * 9) {
-                if let change { changes.append(change) }
-            } else {
-                isTokenRevoked = false
-            }
+            let (_, change) = try context.revoke(token: token, until: end, countMax: Limits.revokedTokens / 10 * 9)
+        {
+            isTokenRevoked = true
+            if let change { changes.append(change) }
         }
         let revision = try context.transaction.nextAccessRevision()
         try context.transaction.perform(

@@ -199,10 +199,23 @@ extension Scope {
     }
 }
 
+/// How long a revocation is kept beyond the expiry of its token.
+public enum RevocationMargin {
+    /// A node decides by its own clock whether a token has expired, and the revocations are deleted by the database's. If that is ahead, after
+    /// a failover or for a moment, a revocation that it deletes too early is gone, and its token is accepted again until the nodes find it expired. A
+    /// day covers every wrong clock that isn't noticed otherwise, and wrong time zones.
+    public static let seconds = 86_400
+}
+
 extension Timestamp {
-    /// A token that expired before this moment has expired for every node: a clock may be a minute behind, and its node accepts
-    /// a token that much longer. A start warns of a difference of half a minute.
+    /// A token that expired before this moment has expired for every node while the clocks are about right: one may be a minute behind, and its
+    /// node accepts a token that much longer. A start warns of a difference of half a minute.
     public var minusClockSkew: Timestamp { Timestamp(milliseconds: milliseconds - 60_000) }
+
+    /// The revocation of a token that expired before this moment may be forgotten.
+    fileprivate var minusRevocationMargin: Timestamp {
+        Timestamp(milliseconds: milliseconds - Int64(RevocationMargin.seconds) * 1000)
+    }
 }
 
 extension Context {
@@ -213,16 +226,22 @@ extension Context {
 
     /// Revokes a single token, unless the list is full.
     ///
-    /// - Parameter countMax: The maximum number of revoked tokens at a time.
+    /// - Parameter countMax: The maximum number of revoked tokens at a time, not counting those that have expired.
     /// - Returns: The end of the revocation, and the change to broadcast, which is nil if the token was already revoked for at
     ///   least as long. Nil if there is no room.
     func revoke(
         token: String, until end: Timestamp, countMax: Int = Limits.revokedTokens
     ) throws -> (until: Timestamp, change: AccessChange?)? {
         if case .revoked(_, let until) = try transaction.access(of: .token(token)), until >= end { return (until, nil) }
-        try transaction.perform("DELETE FROM revoked_tokens WHERE expires_at <= \(now.minusClockSkew)")
-        let count = try transaction.first("SELECT COUNT(*) FROM revoked_tokens WHERE token_id <> \(token)", { $0.int() }) ?? 0
+        try transaction.perform("DELETE FROM revoked_tokens WHERE expires_at <= \(now.minusRevocationMargin)")
+        let others: SQL = "SELECT COUNT(*) FROM revoked_tokens WHERE token_id <> \(token)"
+        let count = try transaction.first("\(others) AND expires_at > \(now.minusClockSkew)", { $0.int() }) ?? 0
         guard count < countMax else { return nil }
+        // The expired ones are kept only in case a clock is wrong, and mustn't grow without limit within their day.
+        let expiredCount = try transaction.first("\(others) AND expires_at <= \(now.minusClockSkew)", { $0.int() }) ?? 0
+        if expiredCount >= Limits.revokedTokens {
+            try transaction.perform("DELETE FROM revoked_tokens WHERE expires_at <= \(now.minusClockSkew)")
+        }
         try transaction.perform(
             """
             INSERT INTO revoked_tokens (token_id, expires_at, revision)

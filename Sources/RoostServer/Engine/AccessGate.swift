@@ -98,7 +98,8 @@ final class AccessGate: Sendable {
 extension AccessGate.State {
     fileprivate mutating func insert(_ change: AccessChange) {
         switch change {
-        case .revoked(_, let until): insert(change.subject, until: until)
+        // As long as the database keeps the revocation.
+        case .revoked(_, let until): insert(change.subject, until: until.after(seconds: RevocationMargin.seconds))
         // Its sockets are closed at once; their earlier calls have run long before this expires.
         case .signedOut: insert(change.subject, until: now().after(seconds: Self.signedOutSeconds))
         case .user: insert(change.subject, until: .forever)

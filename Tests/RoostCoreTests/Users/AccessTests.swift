@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    @Test("a single token is refused until it would have expired, and forgotten once it has by a clock a minute slow")
+    @Test("a single token is refused until it would have expired, and forgotten once it has by a clock a day slow")
     func singleToken() throws {
         let world = try world()
         let end = Timestamp(milliseconds: world.now.milliseconds + 60_000)
@@ -148,12 +148,41 @@ import Testing
         #expect(try world.perform(RevokeToken(tokenId: "t1", expiresAt: end), as: "root", role: .admin) == revoked)
         #expect(try world.dump() == before)
         func kept() throws -> [String] { try world.rows("SELECT token_id FROM revoked_tokens ORDER BY 1") { $0.string() } }
-        world.advance(milliseconds: 119_000)
+        world.advance(milliseconds: 86_400_000 + 59_000)
         try world.perform(RevokeToken(tokenId: "t3"), as: "root", role: .admin)
         #expect(try kept() == ["t1", "t2", "t3"])
         world.advance(milliseconds: 1000)
         try world.perform(RevokeToken(tokenId: "t4"), as: "root", role: .admin)
         #expect(try kept() == ["t2", "t3", "t4"])
+    }
+
+    @Test("a single token stays revoked after the clock was an hour ahead for a moment, in which another was revoked")
+    func clockThatWasAhead() throws {
+        let world = try world()
+        let start = world.now
+        try world.perform(RevokeToken(tokenId: "t1", expiresAt: start.after(seconds: 600)), as: "root", role: .admin)
+        world.advance(milliseconds: 3_600_000)
+        try world.perform(RevokeToken(tokenId: "t2"), as: "root", role: .admin)
+        world.now = start
+        #expect(try code(world, as: "bob", issuedAt: start, id: "t1") == .tokenRevoked)
+    }
+
+    @Test("at most 100,000 revocations of expired tokens are kept, and they leave room for others")
+    func mostExpiredTokens() throws {
+        let world = try world()
+        let old = Timestamp(milliseconds: world.now.milliseconds - 3_600_000)
+        try world.execute(
+            """
+            INSERT INTO revoked_tokens (token_id, expires_at, revision)
+            WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < \(Limits.revokedTokens - 1))
+            SELECT 'old-' || n, \(old), n FROM numbers
+            """)
+        func count() throws -> [Int] { try world.rows("SELECT COUNT(*) FROM revoked_tokens") { $0.int() } }
+        try world.perform(RevokeToken(tokenId: "t1"), as: "root", role: .admin)
+        #expect(try count() == [Limits.revokedTokens])
+        try world.execute("INSERT INTO revoked_tokens (token_id, expires_at, revision) VALUES ('older', \(old), 1)")
+        try world.perform(RevokeToken(tokenId: "t2"), as: "root", role: .admin)
+        #expect(try count() == [2])
     }
 
     @Test("100,000 single tokens can be revoked at a time, and the next is refused until one of them would have expired")
