@@ -164,11 +164,12 @@ extension Context {
     /// Restores the retention of the versions of a message that is no longer deleted.
     fileprivate func restoreVersions(of message: Message) throws {
         guard options.versionSeconds > 0 else { return }
-        let kept = Int64(options.versionSeconds) * 1000
+        // A version is replaced at the message's time, which is ahead of the clock for as long as the channel's is.
+        let end: SQL = "CASE WHEN replaced_at < \(now) THEN replaced_at ELSE \(now) END + \(Int64(options.versionSeconds) * 1000)"
         try transaction.perform(
             """
-            UPDATE message_versions SET kept_until = replaced_at + \(kept)
-            WHERE channel_id = \(message.channelId) AND seq = \(message.seq) AND kept_until < replaced_at + \(kept)
+            UPDATE message_versions SET kept_until = \(end)
+            WHERE channel_id = \(message.channelId) AND seq = \(message.seq) AND kept_until < \(end)
             """)
     }
 

@@ -141,6 +141,22 @@ struct MessageVersionTests {
         #expect(try versions(sent, in: world).map(\.text) == ["one"])
     }
 
+    @Test("R24 SB-59 an undone deletion keeps earlier versions for their usual time, however far ahead the channel's time is")
+    func timeAgainInChannelAhead() throws {
+        let world = try Self.world(undeletion: 60, versions: 86_400)
+        let start = world.now
+        world.advance(milliseconds: 30 * 86_400_000)
+        try world.send("ahead", to: "room", as: "ann")
+        world.now = start
+        let sent = try world.send("one", to: "room", as: "ben")
+        try edit(sent, "two", in: world)
+        try delete(sent, in: world)
+        try world.perform(undelete(sent), as: "ben")
+        #expect(try versions(sent, in: world).map(\.text) == ["one"])
+        world.advance(milliseconds: 2 * 86_400_000)
+        #expect(try versions(sent, in: world).isEmpty)
+    }
+
     @Test("R24 deleting versions continues under one key, whichever lane requested it", arguments: [0, 7] as [Int64])
     func commonKey(lane: Int64) throws {
         // A single writer waits for no others.
