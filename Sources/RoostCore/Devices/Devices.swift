@@ -81,9 +81,10 @@ extension Context {
         (after.name, after.platform) = (device.name?.nilIfEmpty, device.platform?.nilIfEmpty)
         (after.tokenId, after.tokenExpiresAt) = (caller.token?.id, caller.token?.id == nil ? nil : tokenExpiresAt)
         let identity = DeviceIdentity(id: device.deviceId, signIn: after.signIn)
-        // A client that keeps reconnecting causes one write a minute, unless its name, platform or token has changed.
-        if after == before, now < after.lastUsedAt.after(seconds: 60) { return identity }
-        after.lastUsedAt = max(now, after.lastUsedAt)
+        // A client that keeps reconnecting causes one write a minute, unless its name, platform or token has changed. A last use in the future was
+        // written while the clock was wrong: it would keep its place before all others.
+        if after == before, after.lastUsedAt <= now, now < after.lastUsedAt.after(seconds: 60) { return identity }
+        after.lastUsedAt = now
         try transaction.write(after, of: user)
         if before?.isSignedIn != true { try makeRoom(besides: device.deviceId) }
         return identity

@@ -26,10 +26,13 @@ extension ListUserPresence: Handled {
 }
 
 extension Transaction {
-    /// Records that users were online at a time. A time before the stored one changes nothing: several nodes record.
+    /// Records that users were online at a time. A time before the stored one changes nothing, since several nodes record, unless the stored
+    /// one is ahead of the clock: it was recorded while the clock was wrong.
     ///
     /// It moves no stream, since nobody is notified of it.
-    public func recordActivity(_ activity: [UserID: Timestamp]) throws {
+    ///
+    /// - Parameter now: The database's clock, which the times are of too.
+    public func recordActivity(_ activity: [UserID: Timestamp], now: Timestamp) throws {
         // In one order, or two nodes could wait for each other.
         var rest = activity.sorted { $0.key < $1.key }.map { user, time -> SQL in "(\(user), \(time))" }[...]
         while !rest.isEmpty {
@@ -40,7 +43,7 @@ extension Transaction {
                 """
                 INSERT INTO user_activity (user_id, active_at) VALUES \(values.joined(by: ", "))
                 ON CONFLICT (user_id) DO UPDATE SET active_at = excluded.active_at
-                WHERE user_activity.active_at < excluded.active_at
+                WHERE user_activity.active_at < excluded.active_at OR user_activity.active_at > \(now.after(seconds: 60))
                 """)
         }
     }

@@ -71,7 +71,7 @@ extension Engine {
             run: { context in
                 let now = ActivityScheduler.now
                 try context.transaction.recordActivity(
-                    activity.mapValues { Timestamp(milliseconds: context.now.milliseconds - max(0, now - $0)) })
+                    activity.mapValues { Timestamp(milliseconds: context.now.milliseconds - max(0, now - $0)) }, now: context.now)
                 return []
             }, destination: .waiting { if case .failure(let refusal) = $0, refusal.isRetryable { failed() } })
         do { try lane.append(job) } catch { failed() }

@@ -61,6 +61,20 @@ struct DeviceTests {
         #expect(try world.perform(ListDevices(), as: "ann").first?.lastUsedAt == world.now)
     }
 
+    @Test("a device that connected while the clock was a year ahead has the time of its next connection")
+    func clockThatWasAhead() throws {
+        let world = try world()
+        let start = world.now
+        world.advance(milliseconds: 365 * 86_400_000)
+        try world.device("phone", of: "ann")
+        world.now = start
+        try world.device("phone", of: "ann")
+        world.advance(milliseconds: 1000)
+        try world.device("laptop", of: "ann")
+        let listed = try world.perform(ListDevices(), as: "ann")
+        #expect(listed.map(\.deviceId) == ["laptop", "phone"] && listed.map(\.lastUsedAt) == [world.now, start])
+    }
+
     @Test("signing a device out ends its token and its sockets, and it is listed again when it comes back")
     func signsOut() throws {
         let world = try world()

@@ -13,7 +13,7 @@ struct LastActiveTests {
     }
 
     private func record(_ activity: [UserID: Timestamp], in world: CoreWorld) throws {
-        try world.inContext { try $0.transaction.recordActivity(activity) }
+        try world.inContext { try $0.transaction.recordActivity(activity, now: $0.now) }
     }
 
     @Test("SB-64 D-38 X-37 presence says who is online and when others last were, each user once, unknown ones not at all")
@@ -76,5 +76,16 @@ struct LastActiveTests {
         let before = try world.dump()
         try record(["ann": early], in: world)
         #expect(try world.dump() == before)
+    }
+
+    @Test("X-37 a time recorded while the clock was a year ahead is replaced by the next visit")
+    func clockThatWasAhead() throws {
+        let world = try world()
+        let start = world.now
+        world.advance(milliseconds: 365 * 86_400_000)
+        try record(["bob": world.now], in: world)
+        world.now = start
+        try record(["bob": start], in: world)
+        #expect(try world.perform(ListUserPresence(users: ["bob"]), as: "ann").users.map(\.lastActiveAt) == [start])
     }
 }
