@@ -78,6 +78,28 @@ extension Context {
         try insertEffect(.effectUnlessQueued, kind, key, payload, at: time, isReplacing: false)
     }
 
+    /// The same, but moves an effect that is queued for after a limit: it was requested while the clock was ahead, and would wait until the clock
+    /// gets there, and every later request with it.
+    ///
+    /// Normally it finds none, and so locks none.
+    ///
+    /// - Parameter latest: The latest time that a request made now can be for.
+    mutating func scheduleUnlessQueued(
+        _ kind: EffectKind.Name, key: String, payload: String = "", at time: Timestamp, movingFromAfter latest: Timestamp
+    ) throws {
+        // An effect that has been started waits for its retry or for the end of its lease: an hour at most, and minutes.
+        let latestAgain = latest.after(seconds: 2 * EffectKind.pauseSeconds(after: .max))
+        try transaction.bypassingBatchMemory {
+            try transaction.perform(
+                """
+                UPDATE effects SET due_at = \(time)
+                WHERE kind = \(kind.rawValue) AND effect_key = \(key) AND dead_at IS NULL AND due_at > \(latest)
+                      AND (attempts = 0 OR due_at > \(latestAgain))
+                """)
+        }
+        try scheduleUnlessQueued(kind, key: key, payload: payload, at: time)
+    }
+
     /// Schedules an effect for a time, unless one of the kind and key is queued for an earlier time, which stays unchanged. A dead one is replaced.
     ///
     /// Where several nodes write, it locks an existing effect: effects that many operations request at once have several keys.

@@ -112,8 +112,11 @@ extension Context {
     mutating func expireLater(_ madeAt: Timestamp) throws {
         let end = max(madeAt.milliseconds + Self.keyLifetimeMilliseconds, now.milliseconds + Self.pauseMilliseconds)
         guard transaction.dialect.rowLock == nil else {
-            // Where several nodes write, every call that keeps a key would wait for the one that moves the only effect.
-            return try scheduleUnlessQueued(.expireIdempotencyKeys, key: "", at: Timestamp(milliseconds: end))
+            // Where several nodes write, every call that keeps a key would wait for the one that moves the only effect. So it isn't moved unless
+            // it is later than the end of any key.
+            let latest = now.after(seconds: 3600 * (Limits.idempotencyKeyHours + Limits.idempotencyKeyAheadHours) + 60)
+            return try scheduleUnlessQueued(
+                .expireIdempotencyKeys, key: "", at: Timestamp(milliseconds: end), movingFromAfter: latest)
         }
         // If the clock was ahead, the effect waits that much longer. Nothing is written unless it moves.
         try scheduleAtLatest(.expireIdempotencyKeys, key: "", at: Timestamp(milliseconds: end))

@@ -141,9 +141,7 @@ import Testing
         #expect(try world.rows("SELECT COUNT(*) FROM operation_keys") { $0.int() } == [0])
     }
 
-    @Test(
-        "SB-12 keys are forgotten in time after the clock was fast for a while, and one made long ago within a minute",
-        .enabled(if: TestDatabase.Engine.chosen == .sqlite))
+    @Test("SB-12 keys are forgotten in time after the clock was fast for a while")
     func clockThatWasAhead() throws {
         let world = try world()
         let lifetime = Int64(Limits.idempotencyKeyHours) * 3_600_000
@@ -156,13 +154,20 @@ import Testing
         world.advance(milliseconds: lifetime)
         #expect(try runDue(world) == 1)
         #expect(try world.rows("SELECT COUNT(*) FROM operation_keys") { $0.int() } == [0])
+    }
+
+    @Test("SB-12 a key made long ago is forgotten within a minute", .enabled(if: TestDatabase.Engine.chosen == .sqlite))
+    func oldKey() throws {
+        let world = try world()
+        let lifetime = Int64(Limits.idempotencyKeyHours) * 3_600_000
+        _ = try world.perform(UnhideChannel(channel: "general"), key: key(world), as: "ann")
         // Keys with hardly any time left don't cause a run after each call.
         _ = try world.perform(HideChannel(channel: "general"), key: key(world, 3, madeAfter: 1 - lifetime), as: "ann")
         world.advance(milliseconds: 1)
         #expect(try runDue(world) == 0)
         world.advance(milliseconds: 60_000)
         #expect(try runDue(world) == 1)
-        #expect(try world.rows("SELECT COUNT(*) FROM operation_keys") { $0.int() } == [0])
+        #expect(try world.rows("SELECT COUNT(*) FROM operation_keys") { $0.int() } == [1])
     }
 
     @Test("a user's keys are limited at a time; the app's backend's aren't")

@@ -299,6 +299,35 @@ struct PushTests {
         #expect(Set(rest.map(\.message.text)) == ["other", "4"] && rest.count == 2)
     }
 
+    @Test("messages are handed off at once after the clock was set back, and with them one requested before that")
+    func clockSetBack() throws {
+        let world = try Self.world()
+        try send(SendMessage(channel: "room", clientId: "1", text: "1"), in: world)
+        world.advance(milliseconds: -3_600_000)
+        #expect(try Self.waiting(in: world).isEmpty)
+        try send(SendMessage(channel: "room", clientId: "2", text: "2"), in: world)
+        #expect(try Self.handOff(in: world).map(\.message.text) == ["1", "2"])
+    }
+
+    @Test(
+        "a push that was started while the clock was a day ahead is started again with the channel's next, one just started isn't")
+    func startedBeforeClockSetBack() throws {
+        let world = try Self.world()
+        let start = world.now
+        for (ahead, count) in [(86_400_000, 1), (0, 0)] as [(Int64, Int)] {
+            world.now = start
+            world.advance(milliseconds: ahead)
+            try send(SendMessage(channel: "room", clientId: "\(ahead) first", text: "1"), in: world)
+            let effect = try #require(try Self.waiting(in: world).first)
+            let leased = try world.inContext { try $0.lease(effect, until: world.now.after(seconds: 60)) }
+            #expect(leased != nil)
+            world.now = start.after(seconds: 1)
+            try send(SendMessage(channel: "room", clientId: "\(ahead) second", text: "2"), in: world)
+            #expect(try Self.waiting(in: world).count == count)
+            _ = try Self.handOff(in: world)
+        }
+    }
+
     @Test("a hundred messages are handed off at once, and the others after them")
     func pages() throws {
         let world = try Self.world()
