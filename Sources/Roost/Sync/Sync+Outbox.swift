@@ -310,9 +310,14 @@ extension Sync {
             put(item)
             guard mergeChanges(ofUnsent: item) != nil else { return }
             queues[channel]?.allowsOvertaking = true
-            // The end may come earlier: a moderator may change their mind.
-            return waitToSend(
-                in: channel, Self.pause(milliseconds: until.milliseconds.subtractingWithSaturation(serverTime.milliseconds)))
+            // The end may come earlier: a moderator may change their mind. The time that the server says is left needs no clock here.
+            let rest = Self.pause(
+                milliseconds: error.retryAfterMilliseconds
+                    ?? until.milliseconds.subtractingWithSaturation(serverTime.milliseconds))
+            // If the server's clock has been set back since the welcome, the end seems past while the server still refuses.
+            let pause = retryPause(in: channel)
+            if rest < pause { queues[channel]?.retries += 1 }
+            return waitToSend(in: channel, max(rest, pause))
         }
         item.isWaiting = false
         put(item)
@@ -335,10 +340,15 @@ extension Sync {
 
     /// Waits as long as the server asks, and longer with each retry.
     mutating func waitToRetry(in channel: ChannelID?, _ delay: Duration? = nil) {
-        let doubled = settings.backoff.lowerBound * (1 << min(queues[channel]?.retries ?? 0, 16))
+        let pause = retryPause(in: channel)
         queues[channel]?.retries += 1
         queues[channel]?.allowsOvertaking = false
-        waitToSend(in: channel, max(min(settings.backoff.upperBound, doubled), delay ?? .zero))
+        waitToSend(in: channel, max(pause, delay ?? .zero))
+    }
+
+    /// The shortest pause before the next retry.
+    private func retryPause(in channel: ChannelID?) -> Duration {
+        min(settings.backoff.upperBound, settings.backoff.lowerBound * (1 << min(queues[channel]?.retries ?? 0, 16)))
     }
 
     /// A queue that is already waiting doesn't wait longer: the earlier refusal was of something else, and what waits for that is due when it ends.

@@ -169,7 +169,8 @@ struct Sync: Sendable {
     var mustShowOverlays = false
     /// The server that operations are sent to: the last one that was met.
     var server: String?
-    /// The server's clock, never ahead of it: by its welcome, and by the ticks since then. This device's if the welcome doesn't contain it.
+    /// The server's clock: by its welcome, and by the ticks since then. It isn't ahead of it unless that was set back meanwhile. This device's if the
+    /// welcome doesn't contain it.
     var serverTime = Timestamp(milliseconds: 0)
     var livenessPause = Duration.zero
     /// This device's clock when the last connection opened, used if the server doesn't send its own.

@@ -106,7 +106,8 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
     public var rule: String?
     /// When a temporary refusal ends: a ban, a mute, a silence.
     public var until: Timestamp?
-    /// When the same request may be tried again.
+    /// How long to wait before the same request may be tried again, in milliseconds. For a refusal that ends by itself it is the time that was left
+    /// until ``until``, by the server's clock; nil if it never ends.
     public var retryAfterMilliseconds: Int64?
 
     // derived: init (_ code, _ message)

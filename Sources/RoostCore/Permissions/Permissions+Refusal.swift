@@ -62,3 +62,13 @@ extension Permissions {
         }
     }
 }
+
+extension RoostError {
+    /// The same refusal with the time that is left of it, if it ends by itself: a client can wait for that without knowing the server's clock.
+    func withRest(at now: Timestamp) -> RoostError {
+        guard let until, until < .forever else { return self }
+        var refusal = self
+        refusal.retryAfterMilliseconds = max(0, until.milliseconds - now.milliseconds)
+        return refusal
+    }
+}

@@ -48,7 +48,9 @@ public enum Permissions {
         {
             return refusal
         }
-        return reason(against: permission, for: role, in: facts, now: now).map { $0.error(of: permission, in: facts.policy.type) }
+        return reason(against: permission, for: role, in: facts, now: now).map {
+            $0.error(of: permission, in: facts.policy.type).withRest(at: now)
+        }
     }
 
     // MARK: The rules

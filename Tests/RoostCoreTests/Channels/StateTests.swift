@@ -51,10 +51,13 @@ import Testing
         #expect(channel.isMuted && channel.mutedUntil == end)
         #expect(
             try send("bob", in: world)
-                == RoostError(.channelMuted, "The channel is silenced.", rule: "message.send: not while silenced", until: end))
+                == RoostError(
+                    .channelMuted, "The channel is silenced.", rule: "message.send: not while silenced", until: end,
+                    retryAfterMilliseconds: 60_000))
         #expect(try [send("ann", in: world), send("cid", in: world)] == [nil, nil])
         world.advance(milliseconds: 59_999)
-        #expect(try send("bob", in: world)?.code == .channelMuted)
+        let last = try send("bob", in: world)
+        #expect(last?.code == .channelMuted && last?.retryAfterMilliseconds == 1)
         world.advance(milliseconds: 1)
         #expect(try send("bob", in: world) == nil)
         let ended = try world.perform(GetChannel(channel: "general"), as: "bob").channel

@@ -169,7 +169,9 @@ import Testing
         let world = try world()
         let until = world.now.after(seconds: 60)
         try world.execute("UPDATE members SET state = 'none', banned_until = \(until) WHERE user_id = 'bob'")
-        let expected = RoostError(.banned, "You are banned from the channel.", rule: "member.join: not while banned", until: until)
+        let expected = RoostError(
+            .banned, "You are banned from the channel.", rule: "member.join: not while banned", until: until,
+            retryAfterMilliseconds: 60_000)
         #expect(try world.refusal(JoinChannel(channel: "general"), as: "bob") == expected)
         let results = try world.perform(AddMembers(channel: "general", users: ["bob"]), as: "ann").results
         #expect(results.first?.error?.code == .banned && results.first?.error?.until == until)
@@ -183,7 +185,9 @@ import Testing
         let until = world.now.after(seconds: 60)
         try world.execute("UPDATE members SET muted_until = \(until) WHERE user_id = 'bob'")
         let muted = try world.perform(ExplainPermission(channel: "general", permission: .messageSend), as: "bob")
-        let refusal = RoostError(.muted, "You are muted in the channel.", rule: "message.send: not while muted", until: until)
+        let refusal = RoostError(
+            .muted, "You are muted in the channel.", rule: "message.send: not while muted", until: until,
+            retryAfterMilliseconds: 60_000)
         #expect(muted == PermissionExplanation(permission: .messageSend, isAllowed: false, refusal: refusal))
         let aboutBob = ExplainPermission(channel: "general", permission: .messageSend, user: "bob")
         #expect(try world.perform(aboutBob, as: "root", role: .admin) == muted)

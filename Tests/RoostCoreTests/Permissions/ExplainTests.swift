@@ -41,10 +41,16 @@ struct ExplainTests {
         // The third sends, and the message is stored; later ones send the same again, and are answered with the stored message.
         let expected: [RoostError?] = [
             RoostError(.frozen, "The channel is frozen.", rule: "message.send: not while frozen"),
-            RoostError(.channelMuted, "The channel is silenced.", rule: "message.send: not while silenced", until: until),
+            RoostError(
+                .channelMuted, "The channel is silenced.", rule: "message.send: not while silenced", until: until,
+                retryAfterMilliseconds: 60_000),
             nil,
-            RoostError(.muted, "You are muted in the channel.", rule: "message.send: not while muted", until: until),
-            RoostError(.banned, "You are banned from the channel.", rule: "message.send: not while banned", until: until),
+            RoostError(
+                .muted, "You are muted in the channel.", rule: "message.send: not while muted", until: until,
+                retryAfterMilliseconds: 60_000),
+            RoostError(
+                .banned, "You are banned from the channel.", rule: "message.send: not while banned", until: until,
+                retryAfterMilliseconds: 60_000),
         ]
         #expect(found == expected)
         #expect(refusals == [expected[0], expected[1], nil, nil, nil])

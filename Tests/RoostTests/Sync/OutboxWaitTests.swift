@@ -77,6 +77,36 @@ struct OutboxWaitTests {
         #expect(pauses(&client) == [.seconds(60)])
     }
 
+    @Test("R08 a refusal whose end seems past, since the server's clock was set back, is retried at growing intervals")
+    func endThatSeemsPast() async throws {
+        var client = try await Harness()
+        try await client.connect(at: Timestamp(milliseconds: 3_600_000))
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [fresh()], hasMore: false))
+        _ = client.take()
+        try await client.send("hi", clientId: "c1")
+        for _ in 0..<4 {
+            try await client.refuse(
+                "message.send", with: RoostError(.channelMuted, "Silenced.", until: Timestamp(milliseconds: 60_000)))
+            #expect(client.calls.isEmpty)
+            try await client.feed(.timer(.outbox(Self.channel)))
+            #expect(client.inFlight == "c1")
+        }
+        #expect(pauses(&client) == [.milliseconds(500), .seconds(1), .seconds(2), .seconds(4)])
+    }
+
+    @Test("R08 AM-43 a queue waits as long as the server says that a refusal lasts, whatever the clocks say of its end")
+    func restOfRefusal() async throws {
+        var client = try await client()
+        try await client.send("hi", clientId: "c1")
+        for until in [1000, 7_200_000] as [Int64] {
+            let refusal = RoostError(
+                .channelMuted, "Silenced.", until: Timestamp(milliseconds: until), retryAfterMilliseconds: 60_000)
+            try await client.refuse("message.send", with: refusal)
+            #expect(pauses(&client) == [.seconds(60)])
+            try await client.feed(.timer(.outbox(Self.channel)))
+        }
+    }
+
     @Test("R08 without the setting, a temporary refusal counts as final: the next operation is sent at once")
     func notWaiting() async throws {
         var settings = Sync.Settings()
