@@ -213,6 +213,28 @@ extension RealClusterTests {
             }
         }
 
+        @Test("a node says once when its clock and PostgreSQL's move apart while it runs, and once when they agree again")
+        func clocksWhileRunning() {
+            let log = LogLines()
+            let logger = Logger(label: "test") { _ in log.handler }
+            var comparison = ClockComparison()
+            func compare(apartBy seconds: Int...) {
+                let start = Timestamp(milliseconds: 1_800_000_000_000)
+                for seconds in seconds {
+                    comparison.compare(
+                        machine: start.after(seconds: 10_000), database: start.after(seconds: 10_000 - seconds), logger)
+                }
+            }
+            compare(apartBy: 0, 1, 20, 0)
+            #expect(log.all == [])
+            compare(apartBy: 3600, 3601, 3590)
+            #expect(log.all.count == 1 && log.all.allSatisfy { $0.contains("3600 s too early") })
+            compare(apartBy: -300, -301)
+            #expect(log.all.count == 2 && log.all.last?.contains("300 s too late") == true)
+            compare(apartBy: 0, -1)
+            #expect(log.all.count == 3 && log.all.last?.contains("agree again") == true)
+        }
+
         /// A database whose clock a test sets.
         private struct OtherClock: Database {
             let database: PostgreSQLDatabase

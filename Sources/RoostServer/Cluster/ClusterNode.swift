@@ -24,6 +24,7 @@ final class ClusterNode: Delivery {
     private let unreadable = LogThrottle()
     /// Whether the bus has reported that it is back, and ``settleAfterReconnect()`` hasn't handled that yet.
     private let needsSettling = Mutex(false)
+    private let clocks = Mutex(ClockComparison())
     private let noticeHandler = Mutex<NoticeHandler?>(nil)
     private let counts = Mutex((relay: Relay.Counts(), feeds: 0, published: Int64(0)))
 
@@ -316,6 +317,7 @@ final class ClusterNode: Delivery {
         } catch {
             isReachable = false
         }
+        if isReachable { clocks.withLock { $0.compare(machine: .system, database: database.now(), logger) } }
         guard readiness.setDatabase(isReachable: isReachable) else { return }
         if isReachable {
             logger.notice("Reconnected to the database.")

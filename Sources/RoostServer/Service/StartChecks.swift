@@ -87,14 +87,24 @@ struct StartChecks {
                 "This machine's clock says \(machineNow), and PostgreSQL's \(now). With this clock every token would be expired, "
                     + "or none would ever expire. Set it, then start again.")
         }
+        Self.warn(ofMachineAt: machineNow, whileDatabaseIsAt: now, logger)
+    }
+
+    /// Warns if this machine's clock and the database's are too far apart.
+    ///
+    /// - Returns: Whether they are.
+    @discardableResult
+    static func warn(ofMachineAt machineNow: Timestamp, whileDatabaseIsAt now: Timestamp, _ logger: Logger) -> Bool {
         let distance = machineNow.milliseconds - now.milliseconds
-        if abs(distance) > Distance.ofMachineMilliseconds {
-            logger.warning(
-                """
-                This machine's clock says \(machineNow), and PostgreSQL's \(now). Tokens expire here \(abs(distance) / 1000) s too \
-                \(distance > 0 ? "early" : "late"): set the clock.
-                """)
-        }
+        guard abs(distance) > Distance.ofMachineMilliseconds else { return false }
+        let consequence = distance > 0 ? "early" : "late, and new ones may be refused as issued in the future"
+        logger.warning(
+            """
+            This machine's clock says \(machineNow), and PostgreSQL's \(now). If this one is wrong, tokens expire here \
+            \(abs(distance) / 1000) s too \(consequence). If PostgreSQL's is, messages, silences and revocations have wrong times. Set \
+            the clock.
+            """)
+        return true
     }
 
     // MARK: The timeline
