@@ -1,4 +1,5 @@
 #if Cluster
+import Foundation
 import RoostAPI
 import RoostTestSupport
 import Testing
@@ -83,10 +84,79 @@ extension RealClusterTests {
             for socket in [admin] + writers { await socket.close() }
         }
 
+        @Test("a device's token and a single one stay revoked while their time is left, though PostgreSQL's clock is ahead of it")
+        func revocations() async throws {
+            let nats = try await NATSServer.start()
+            let nodes = try await NodeProcesses.start(2, on: .shared, nats)
+            do {
+                try await Self.putClocksOff(nodes, ofNodes: [nil, nil])
+                try await revocations(on: nodes)
+            } catch {
+                Issue.record(error)
+            }
+            await nodes.end()
+            await nats.stop()
+        }
+
+        private func revocations(on nodes: NodeProcesses) async throws {
+            let admin = try await nodes.welcomedSocket("admin", role: .admin, at: 0)
+            let laptop = try await nodes.welcomedSocket("bob", at: 1)
+            let port = try nodes.port(of: 1)
+            let end = Date(timeIntervalSinceNow: 1800)
+            let ofPhone = try await nodes.token("bob", expiresAt: end, id: "phone")
+            let single = try await nodes.token("bob", expiresAt: end, id: "single")
+            let phone = try await RawSocket.open(port: port)
+            try await phone.send(json: AuthenticateFrame(token: ofPhone, device: DeviceDescription(deviceId: "phone")))
+            guard case .text(let text) = await phone.next(), text.hasPrefix(#"{"welcome""#) else { throw Missed("a welcome") }
+            #expect(try await laptop.call(SignOutDevice(device: "phone")).isTokenRevoked)
+
+            // A standby whose clock is right, and then one that is two hours ahead.
+            try Self.moveClock(nodes, by: -3600)
+            try await admin.call(
+                RevokeToken(tokenId: "single", expiresAt: Timestamp(milliseconds: Int64(end.timeIntervalSince1970 * 1000))))
+            try Self.moveClock(nodes, by: 7200)
+            try await admin.call(RevokeToken(tokenId: "other"))
+            for token in [ofPhone, single] {
+                await #expect(throws: (any Error).self) { try await RawSocket.connect(port: port, token: token) }
+            }
+            for socket in [admin, laptop, phone] { await socket.close() }
+        }
+
+        @Test("a user's newest tokens are revoked though PostgreSQL's clock is behind their time of issue")
+        func newestTokens() async throws {
+            let nats = try await NATSServer.start()
+            let nodes = try await NodeProcesses.start(2, on: .shared, nats)
+            do {
+                try await Self.putClocksOff(nodes, ofNodes: [nil, nil])
+                // Five minutes behind.
+                try Self.moveClock(nodes, by: -3900)
+                try await newestTokens(on: nodes)
+            } catch {
+                Issue.record(error)
+            }
+            await nodes.end()
+            await nats.stop()
+        }
+
+        private func newestTokens(on nodes: NodeProcesses) async throws {
+            let admin = try await nodes.welcomedSocket("admin", role: .admin, at: 0)
+            let ann = try await nodes.welcomedSocket("ann", at: 1)
+            let port = try nodes.port(of: 1)
+            let token = try await nodes.token("bob", issuedAt: Date(timeIntervalSinceNow: -1))
+            let bob = try await RawSocket.connect(port: port, token: token)
+            #expect(try await bob.call(GetMe()).userId == "bob")
+            try await admin.call(RevokeUserTokens(user: "bob"))
+            await #expect(throws: (any Error).self) { try await bob.call(GetMe()) }
+            await #expect(throws: (any Error).self) { try await RawSocket.connect(port: port, token: token) }
+            for socket in [admin, ann, bob] { await socket.close() }
+        }
+
         // MARK: Clocks
 
         /// Gives PostgreSQL an adjustable clock, an hour ahead, and the nodes their own clocks, if libfaketime is installed.
-        private static func putClocksOff(_ nodes: NodeProcesses) async throws {
+        ///
+        /// - Parameter offsets: How far each node's clock is off; nil for one that is right.
+        private static func putClocksOff(_ nodes: NodeProcesses, ofNodes offsets: [String?] = ["-2h", "+2h"]) async throws {
             try nodes.postgres.run(
                 sql: [
                     "CREATE TABLE moved_clock (ahead INTERVAL NOT NULL)", "INSERT INTO moved_clock VALUES ('1 hour')",
@@ -101,9 +171,9 @@ extension RealClusterTests {
                     END $$
                     """,
                 ], in: nodes.database)
-            for (place, offset) in ["-2h", "+2h"].enumerated() {
+            for (place, offset) in offsets.enumerated() {
                 try await nodes.killNode(place)
-                try await nodes.startNode(place, environment: ChaosFault.environment(clockOffBy: offset))
+                try await nodes.startNode(place, environment: offset.map(ChaosFault.environment(clockOffBy:)) ?? [:])
             }
         }
 

@@ -20,6 +20,8 @@ public final class CoreWorld {
     public var now = CoreWorld.start
     /// The initial time.
     public static let start = Timestamp(milliseconds: 1_772_368_205_250)
+    /// The clock of a node's machine, if it isn't the database's.
+    public var machineNow: Timestamp?
     public var ids = IDGenerator()
     public var presence: any Presence = EmptyPresence()
     /// The operator's options.
@@ -74,6 +76,7 @@ public final class CoreWorld {
             var context = Context(
                 transaction: transaction, caller: caller, now: now, ids: ids, presence: presence, options: options,
                 rowKinds: rowKinds, scope: scope)
+            context.machineNow = machineNow
             context.handsOffPushes = handsOffPushes
             context.foundChannels = found
             defer { ids = context.ids }

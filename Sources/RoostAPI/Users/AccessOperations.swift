@@ -64,7 +64,8 @@ public struct RevokeUserTokens: Operation {
 
     /// The user whose tokens are revoked.
     public var user: UserID
-    /// Now when left out. At most 60 seconds in the future, for tokens of an issuer whose clock is ahead: until then new tokens are refused too.
+    /// Now when left out; with several nodes, by the later of the node's clock and PostgreSQL's. At most 60 seconds in the future, for tokens of an
+    /// issuer whose clock is ahead: until then new tokens are refused too.
     public var before: Timestamp?
 
     // derived: init

@@ -126,6 +126,8 @@ public struct Context {
     public let transaction: any Transaction
     public let caller: Caller
     public let now: Timestamp
+    /// The clock of the machine, by which tokens are accepted, if ``now`` is the clock of another one; otherwise nil.
+    public var machineNow: Timestamp?
     public let presence: any Presence
     /// The users of a ``PresenceRequirement`` who have a connection to another node.
     public var connectedElsewhere: Set<UserID> = []

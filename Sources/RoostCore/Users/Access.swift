@@ -142,9 +142,11 @@ extension RevokeUserTokens: Handled {
 
     public func handle(in context: inout Context) throws -> TokenRevocation {
         try context.require(.userManage)
-        let before = before ?? context.now
+        // Times of issue aren't by the database's clock. If that is behind, a token issued just now must be revoked too.
+        let now = max(context.now, context.machineNow ?? context.now)
+        let before = before ?? now
         // A token whose issuer's clock is ahead by the leeway is accepted, so it must be revocable too.
-        guard before <= context.now.after(seconds: TokenLeeway.seconds) else {
+        guard before <= now.after(seconds: TokenLeeway.seconds) else {
             throw RoostError.invalidArgument("before", "must not be later than \(TokenLeeway.seconds) seconds from now")
         }
         guard try context.transaction.userExists(user) else { throw RoostError.notFound("user") }

@@ -20,6 +20,8 @@ struct BatchSettings: Sendable {
     var handsOffPushes = false
     /// The bytes held for all clients: above the limit, operations that would add to them are refused. Nil if nothing is counted.
     var memory: ByteLedger?
+    /// The machine's clock.
+    var machineNow: @Sendable () -> Timestamp = { .system }
     /// The monotonic clock that patience is measured by.
     var clock: @Sendable () -> ContinuousClock.Instant = { .now }
 }
@@ -68,6 +70,8 @@ extension Job {
                 context.watchersElsewhere = found.watchersElsewhere
                 context.foundChannels = found.channels
                 context.handsOffPushes = settings.handsOffPushes
+                // A database that several nodes share has its own clock.
+                if transaction.dialect.accessLock != nil { context.machineNow = settings.machineNow() }
                 defer { ids = context.ids }
                 try settings.access.requireAccess(context)
                 let payload = try run(&context)

@@ -112,12 +112,12 @@ final class NodeProcesses: Sendable {
 
     // MARK: Clients
 
-    func token(_ user: UserID, role: AppRole = .user) async throws -> String {
-        // Issued long before now: a node whose clock is two hours behind accepts it too.
-        try await keys.sign(
-            .init(
-                user: user, role: role, expiresAt: Date(timeIntervalSinceNow: 86_400), issuedAt: Date(timeIntervalSinceNow: -14_400)
-            ))
+    /// - Parameter issuedAt: Long before now by default: a node whose clock is two hours behind accepts the token too.
+    func token(
+        _ user: UserID, role: AppRole = .user, issuedAt: Date = Date(timeIntervalSinceNow: -14_400),
+        expiresAt: Date = Date(timeIntervalSinceNow: 86_400), id: String? = nil
+    ) async throws -> String {
+        try await keys.sign(.init(user: user, role: role, expiresAt: expiresAt, issuedAt: issuedAt, id: id))
     }
 
     func socket(_ user: UserID, role: AppRole = .user, at place: Int) async throws -> RawSocket {

@@ -133,6 +133,27 @@ import Testing
         }
     }
 
+    @Test(
+        "tokens issued until now by the node's clock are revoked if the database's is behind it, and by the database's if that is ahead"
+    )
+    func clocksApart() throws {
+        let world = try world()
+        let early = world.now
+        let late = early.after(seconds: 300)
+        for (user, database, machine) in [("cat", early, late), ("dan", late, early)] as [(UserID, Timestamp, Timestamp)] {
+            try world.user(user)
+            (world.now, world.machineNow) = (database, machine)
+            let revoked = try world.perform(RevokeUserTokens(user: user), as: "root", role: .admin)
+            #expect(revoked == TokenRevocation(userId: user, before: late))
+            #expect(try code(world, as: user, issuedAt: Timestamp(milliseconds: late.milliseconds - 1)) == .tokenRevoked)
+            #expect(try code(world, as: user, issuedAt: late) == nil)
+            let last = late.after(seconds: 60)
+            let tooLate = RevokeUserTokens(user: user, before: Timestamp(milliseconds: last.milliseconds + 1))
+            #expect(try world.refusal(tooLate, as: "root", role: .admin)?.field == "before")
+            #expect(try world.perform(RevokeUserTokens(user: user, before: last), as: "root", role: .admin).before == last)
+        }
+    }
+
     @Test("a single token is refused until it would have expired, and forgotten once it has by a clock a day slow")
     func singleToken() throws {
         let world = try world()
