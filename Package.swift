@@ -247,7 +247,7 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
             ],
-            swiftSettings: optimised),
+            swiftSettings: settings),
         .testTarget(
             name: "ClusterTests",
             dependencies: [
