@@ -26,7 +26,7 @@ public final class RoostTestServer: Sendable {
     private let time: TestTime
     private let runs: Runs
 
-    /// Starts a server.
+    /// Starts a server. It also starts in a cancelled task, such as that of a test past its time limit, and is stopped like any other.
     ///
     /// - Parameters:
     ///   - options: The options of the whole app; the defaults are those of `roost serve`.
@@ -194,8 +194,10 @@ private struct Run: Sendable {
             defer { listening.finish() }
             try await group.run()
         }
-        var iterator = ports.makeAsyncIterator()
-        guard let port = await iterator.next() else {
+        // A stream ends at once in a cancelled task. The server would seem to have ended, and would run on with nothing to stop it. So it's
+        // awaited in a task of its own.
+        let listened = Task { await ports.first { _ in true } }
+        guard let port = await listened.value else {
             // It ended instead of listening; its error has the reason.
             try await running.value
             throw RoostError(.internalError, "The server ended before it listened.")

@@ -52,6 +52,18 @@ struct RoostTestServerTests {
         try await server.stop()
     }
 
+    @Test("a server whose start is cancelled starts all the same, and is stopped like any other")
+    func cancelledStart() async throws {
+        let started = Mailbox<Result<RoostTestServer, any Error>>()
+        let start = Task { try await RoostTestServer() }
+        start.cancel()
+        Task { started.put(await start.result) }
+        let result = await started.next(within: .seconds(60))
+        let server = try #require(result).get()
+        try await server.call(CreateChannel(channel: "room"), as: "ann")
+        try await server.stop()
+    }
+
     @Test("an operation is called as a backend does; refusals are thrown; a token may have expired")
     func backend() async throws {
         let server = try await RoostTestServer()
