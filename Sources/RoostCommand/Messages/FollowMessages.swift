@@ -66,7 +66,7 @@ extension Messages {
             // ephemeral channel stores nothing, so there the events are all there is.
             var news = chat.events.makeAsyncIterator()
             try await chat.connect()
-            let followed = try await followed()
+            let followed = try await untilAnswered { try await self.followed() }
             if let after { try check(after, in: followed) }
             let start = after ?? followed.counters.seq
             var position = start
@@ -131,10 +131,24 @@ extension Messages {
                     }
                     (position, hasMore) = (changes.seq, changes.hasMore)
                 } catch let error as RoostError where error.isRetryable {
-                    try await Task.sleep(for: .seconds(1))
-                    for await status in await chat.connection.updates where status == .online { break }
+                    try await waitToRetry()
                 }
             }
+        }
+
+        /// Asks the server until it answers: again after each temporary failure, on the next connection if there is none.
+        private func untilAnswered<Answer>(_ ask: () async throws -> Answer) async throws -> Answer {
+            while true {
+                do { return try await ask() } catch let error as RoostError where error.isRetryable {
+                    try await waitToRetry()
+                }
+            }
+        }
+
+        /// Waits for a moment, and then for a connection.
+        private func waitToRetry() async throws {
+            try await Task.sleep(for: .seconds(1))
+            for await status in await chat.connection.updates where status == .online { break }
         }
 
         /// Throws if the caller may no longer read: changes without messages have gaps.

@@ -84,6 +84,22 @@ import Testing
         try await server.stop()
     }
 
+    @Test("messages follow continues on another connection if the first one ends before its first question is answered")
+    func lostAtFirst() async throws {
+        let server = try await TestServer()
+        let proxy = try await TCPProxy.start(targets: [server.port])
+        let ann = try await server.socket("ann")
+        try await ann.call(CreateChannel(channel: "team"))
+        try await ann.call(SendMessage(channel: "team", clientId: "1", text: "hello"))
+        proxy.cutAll(insteadOfCarrying: GetChannel.name)
+        let following = try RunningCommand(
+            "messages follow team --after 0 --count 1 --as ann", environment: environment(server, port: proxy.port))
+        let run = try await following.end()
+        #expect(run.status == 0 && run.output.contains("hello"), "\(run.output)\(run.errors)")
+        await proxy.stop()
+        try await server.stop()
+    }
+
     @Test("a message that a plain chat reports as unsent isn't sent later either")
     func refused() async throws {
         let server = try await TestServer()
