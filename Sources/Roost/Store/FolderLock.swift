@@ -37,8 +37,9 @@ final class FolderLock: Sendable {
     private let isGivenBack = NIOLockedValueBox(false)
     private let isAway = NIOLockedValueBox(false)
 
-    /// - Parameter folder: Must exist.
-    /// - Throws: `RoostError` with `storage_in_use` if another process holds it, or this one is deleting it; `POSIXError` if it can't be locked at all.
+    /// - Parameter folder: Made again if another process has deleted it meanwhile.
+    /// - Throws: `RoostError` with `storage_in_use` if another process holds it, or this one is deleting it; `POSIXError` if it can't be locked at all;
+    ///   the errors of ``StoreFolder/make(_:)``.
     init(_ folder: URL) throws {
         let path = folder.resolvingSymlinksInPath().appending(component: "lock").path
         let own = try FolderLock.held.withLockedValue { held -> (file: LockFile, begun: BegunMessages) in
@@ -61,10 +62,21 @@ final class FolderLock: Sendable {
         (file, begun) = (own.file, own.begun)
     }
 
+    /// How often a folder is made again: a lock file that still can't be created then has another reason.
+    private static let remakingsMax = 10
+
     private static func lock(_ path: String, of folder: URL) throws -> (descriptor: Int32, number: UInt64) {
+        var remakings = 0
         while true {
             let descriptor = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
-            guard descriptor >= 0 else { throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO) }
+            guard descriptor >= 0 else {
+                let code = errno
+                // A log-out in another process deletes the whole folder, possibly just after it was made here.
+                guard code == ENOENT, remakings < remakingsMax else { throw POSIXError(POSIXErrorCode(rawValue: code) ?? .EIO) }
+                remakings += 1
+                try StoreFolder.make(folder)
+                continue
+            }
             // The lock ends with the process, however that ends.
             guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
                 let code = errno

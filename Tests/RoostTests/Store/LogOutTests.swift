@@ -235,6 +235,23 @@ struct LogOutTests {
         #expect(isThere && !second.isShared)
     }
 
+    @Test("a folder that another process deletes after it was made here, and before it is locked, is made again")
+    func deletedBeforeLocking() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        try StoreFolder.make(folder)
+        try FileManager.default.removeItem(at: folder)
+        let lock = try FolderLock(folder)
+        #expect(isThere)
+        #expect(try takeLock(of: folder) == nil)
+        try await lock.deleteFolder()
+        #expect(!isThere)
+        // A lock file that can't be created for another reason is reported.
+        try StoreFolder.make(folder)
+        try FileManager.default.createSymbolicLink(
+            at: folder.appending(component: "lock"), withDestinationURL: directory.appending(components: "nowhere", "lock"))
+        #expect(throws: POSIXError.self) { try FolderLock(folder) }
+    }
+
     @Test("a folder is another process's once everything of this process that has it has given way, and not before")
     func severalGiveWay() throws {
         defer { try? FileManager.default.removeItem(at: directory) }
