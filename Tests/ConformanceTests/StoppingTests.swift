@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 import NIOCore
 import Roost
 import RoostAPI
@@ -87,9 +88,22 @@ import Testing
         try await server.stop()
     }
 
-    @Test("a server that stops while its disk hangs ends in time, and releases its files once the disk responds")
+    @Test(
+        "a server that stops while its disk hangs ends in time, removes its control socket first, and releases its files once the disk responds"
+    )
     func hangingDisk() async throws {
-        let server = try await TestServer()
+        let directory = TemporaryDirectory.make()
+        let control = directory.appending(path: "roost.control").path
+        // Whether there is a socket when the server gives up on the disk: it can't have unlocked the directory by then.
+        let hasSocket = Mailbox<Bool>()
+        let logger = Logger(label: "test") { _ in
+            LogTexts { text in
+                guard text.contains("still waiting for the database") else { return }
+                hasSocket.put(FileManager.default.fileExists(atPath: control))
+            }
+        }
+        let server = try await TestServer(directory: directory, logger: logger)
+        #expect(FileManager.default.fileExists(atPath: control))
         let (begun, hanging) = (Mailbox<Void>(), DispatchSemaphore(value: 0))
         let operation = Task {
             try await server.perform { _ in
@@ -101,6 +115,7 @@ import Testing
         let start = ContinuousClock.now
         try await server.end()
         #expect(.now - start < .seconds(40))
+        #expect(await hasSocket.next() == false)
         hanging.signal()
         try TemporaryPlace.waitUntilFree(server.directory)
         _ = await operation.result
@@ -174,6 +189,22 @@ import Testing
         }
         #expect(status == 128 + SIGTERM)
     }
+}
+
+/// Passes on the text of each log line.
+private struct LogTexts: LogHandler {
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.warning
+    let record: @Sendable (String) -> Void
+
+    init(_ record: @escaping @Sendable (String) -> Void) { self.record = record }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) { record("\(event.message)") }
 }
 
 /// One client of every kind that can hold a server up.

@@ -310,6 +310,11 @@ public struct RoostServer: Service {
     /// Finishes accepted operations within the time for shutdown, and closes the database.
     private func end(_ control: (any NIOCore.Channel)?) async throws {
         let (engine, effects, cluster, database, logger) = (engine, effects, cluster, database, logger)
+        // While the directory is locked the name is this server's. Afterwards it may be that of the next one.
+        if let control {
+            try? await control.close()
+            unlink(ControlSocket.path(in: configuration.dataDirectory))
+        }
         let begun = ContinuousClock.now
         let closing = await Deadline.run(atMost: Self.closingTimeMax) {
             effects.stop()
@@ -324,10 +329,6 @@ public struct RoostServer: Service {
                 return
             }
             try database.close()
-        }
-        if let control {
-            try? await control.close()
-            unlink(ControlSocket.path(in: configuration.dataDirectory))
         }
         try? await group.shutdownGracefully()
         guard let closing else {
