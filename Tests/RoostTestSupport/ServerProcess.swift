@@ -25,14 +25,16 @@ public final class ServerProcess: Sendable {
     /// - Parameters:
     ///   - arguments: Further ones of `roost serve`: `["--database", url]`.
     ///   - environment: Further variables.
+    ///   - input: Its standard input; nil for that of the tests.
     ///   - logFile: Its log; a file that is removed with the tests unless one is given here or `ROOST_SERVER_LOGS` names a directory.
     public static func start(
-        directory: URL, arguments: [String] = [], environment: [String: String] = [:], logFile: URL? = nil
+        directory: URL, arguments: [String] = [], environment: [String: String] = [:], input: FileHandle? = nil,
+        logFile: URL? = nil
     ) async throws -> ServerProcess {
         let logFile = logFile ?? newLogFile()
         try Data().write(to: logFile)
         let (process, output, ended) = try launch(
-            directory: directory, arguments: arguments, environment: environment,
+            directory: directory, arguments: arguments, environment: environment, input: input,
             errors: try FileHandle(forWritingTo: logFile))
         var text = ""
         while let piece = await output.next(within: .seconds(60)) {
@@ -72,7 +74,8 @@ public final class ServerProcess: Sendable {
 
     /// - Parameter errors: The file of its log; nil to read the log with its output.
     private static func launch(
-        directory: URL, arguments: [String] = [], environment: [String: String] = [:], errors: FileHandle?
+        directory: URL, arguments: [String] = [], environment: [String: String] = [:], input: FileHandle? = nil,
+        errors: FileHandle?
     ) throws -> (Process, Mailbox<String>, Mailbox<Int32>) {
         let process = Process()
         let command = ["serve", "--data", directory.path, "--port", "0", "--drain-window", "0.2"] + arguments
@@ -89,6 +92,7 @@ public final class ServerProcess: Sendable {
         process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("ROOST_") }
         let pipe = Pipe()
         process.standardOutput = pipe
+        if let input { process.standardInput = input }
         if let errors { process.standardError = errors } else { process.standardError = pipe }
         let output = pipe.fileHandleForReading.pieces()
         let ended = Mailbox<Int32>()

@@ -12,7 +12,7 @@ public final class TerminalScreen {
     private let width: Int
     private let height: Int
     private let process = Process()
-    private let master: Int32
+    private let terminal: PseudoTerminal
     private let output = Mailbox<[UInt8]>()
     private var cells: [[Cell]]
     private var (row, column, style) = (0, 0, "")
@@ -22,9 +22,7 @@ public final class TerminalScreen {
     private var statusHistory: [(after: Duration, line: String)] = []
     private let startedAt = ContinuousClock.now
 
-    // The header defines these as macros that Swift doesn't import (ioctl_tty(2)).
-    private static let unlock: UInt = 0x4004_5431
-    private static let getNumber: UInt = 0x8004_5430
+    private var master: Int32 { terminal.master }
 
     /// Starts a program with some arguments.
     ///
@@ -34,22 +32,16 @@ public final class TerminalScreen {
     ) throws {
         (self.width, self.height) = (width, height)
         cells = Array(repeating: Array(repeating: Cell(), count: width), count: height)
-        master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
-        var (lock, number): (Int32, UInt32) = (0, 0)
-        guard master >= 0, ioctl(master, Self.unlock, &lock) == 0, ioctl(master, Self.getNumber, &number) == 0 else {
-            throw Missed("a terminal: errno \(errno)")
-        }
-        var size = winsize(ws_row: UInt16(height), ws_col: UInt16(width), ws_xpixel: 0, ws_ypixel: 0)
-        _ = ioctl(master, UInt(TIOCSWINSZ), &size)
-        let slave = FileHandle(fileDescriptor: open("/dev/pts/\(number)", O_RDWR | O_NOCTTY), closeOnDealloc: false)
+        terminal = try PseudoTerminal(width: width, height: height)
+        let programEnd = terminal.programEnd
         process.executableURL = program.map { URL(filePath: $0) } ?? ServerProcess.binary
         process.arguments = arguments
         process.environment = ProcessInfo.processInfo.environment.filter { !$0.key.hasPrefix("ROOST_") }
             .merging(["TERM": "xterm-256color"]) { $1 }.merging(environment) { $1 }
-        (process.standardInput, process.standardOutput, process.standardError) = (slave, slave, slave)
+        (process.standardInput, process.standardOutput, process.standardError) = (programEnd, programEnd, programEnd)
         try process.run()
         // From here on only the program holds its end.
-        try slave.close()
+        try programEnd.close()
         let (master, output) = (master, output)
         // It ends when the program's end of the terminal is closed, which reading reports as an error.
         Thread.detachNewThread {
@@ -66,10 +58,7 @@ public final class TerminalScreen {
         }
     }
 
-    deinit {
-        if process.isRunning { process.terminate() }
-        close(master)
-    }
+    deinit { if process.isRunning { process.terminate() } }
 
     /// Types text as it is: `\r` is Enter, `\t` is Tab.
     public func type(_ text: String) {
