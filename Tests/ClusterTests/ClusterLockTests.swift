@@ -8,7 +8,7 @@ import Testing
 @testable import RoostDatabase
 
 extension RealClusterTests {
-    /// Another open transaction holds a row that Roost needs: an administrator's, or that of a stalled node.
+    /// Another open transaction holds a row or a lock that Roost needs: an administrator's, or that of a stalled node.
     @Suite struct ClusterLockTests {
         private static let held: ChannelID = "held"
         private static let free: ChannelID = "free"
@@ -116,6 +116,61 @@ extension RealClusterTests {
             for socket in [ann, root, other] { await socket.close() }
             try await server.stop()
             postgres.giveBack(database)
+        }
+
+        /// Starts a node in its own process, without a terminal, while another one seems to bring the tables up to date. The body gets the node once
+        /// it waits, and releases the lock.
+        private func whileAnotherMigrates(_ body: (RunningCommand, _ letGo: () throws -> Void) async throws -> Void) async throws {
+            let postgres = try PostgreSQLServer.shared
+            let database = try postgres.makeDatabase()
+            let lock = Task.detached {
+                // It fails, for it is ended by others.
+                _ = try? postgres.run(
+                    sql: [
+                        "BEGIN", "SELECT pg_advisory_xact_lock(\(AdvisoryLock.kind), \(AdvisoryLock.migration)), \(Self.hold)",
+                    ], in: database)
+            }
+            func isThere(granted: Bool) throws -> Bool {
+                try !postgres.run(
+                    sql: [
+                        """
+                        SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND objid = \(AdvisoryLock.migration) AND granted = \(granted)
+                        AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+                        """
+                    ], in: database
+                ).isEmpty
+            }
+            try await eventually("the lock is held") { try isThere(granted: true) }
+            let directory = TemporaryDirectory.make()
+            let node = try RunningCommand(
+                "serve --port 0 --drain-window 0.2 --data \(directory.path) --database \(database)")
+            try await eventually("the node waits for the lock") { try isThere(granted: false) }
+            try await body(node) { try Self.letGo(database) }
+            await lock.value
+        }
+
+        @Test("a node that waits for another one's migration says that SIGHUP has no effect, and starts once that has ended")
+        func hangUp() async throws {
+            try await whileAnotherMigrates { node, letGo in
+                node.signal(SIGHUP)
+                try await node.wait(forError: "SIGHUP has no effect")
+                try letGo()
+                try await node.wait(forOutput: "Next, in another terminal")
+                node.signal(SIGTERM)
+                #expect(try await node.end().status == 0)
+            }
+        }
+
+        @Test("a node that waits for another one's migration handles SIGTERM itself, as process 1 of a container has to, and ends")
+        func endBeforeStart() async throws {
+            try await whileAnotherMigrates { node, letGo in
+                node.signal(SIGTERM)
+                let run = try await node.end()
+                // The status of a process that the signal had killed would be SIGTERM.
+                #expect(run.status == 128 + SIGTERM, "\(run.errors)")
+                #expect(run.errors.contains("before the server had started"), "\(run.errors)")
+                try letGo()
+            }
         }
 
         enum RuleChange: CaseIterable { case putType, deleteType, putRole, deleteRole }

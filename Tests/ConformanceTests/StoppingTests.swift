@@ -171,8 +171,36 @@ import Testing
         let directory = TemporaryDirectory.make()
         let process = try await ServerProcess.start(directory: directory, arguments: ["--drain-window", "300"])
         process.signal(SIGTERM)
+        try await waitUntilUnready(process)
+        let status = try await Polling.value {
+            process.signal(SIGTERM)
+            return await process.end(within: .milliseconds(100))
+        } until: {
+            $0 != nil
+        }
+        #expect(status == 128 + SIGTERM)
+    }
+
+    @Test("a hang-up of the server's own terminal counts as the first signal: one more, a second later, ends the process at once")
+    func signalAfterHangUp() async throws {
+        let terminal = try PseudoTerminal()
+        let process = try await ServerProcess.start(
+            directory: TemporaryDirectory.make(), arguments: ["--drain-window", "300"], input: terminal.programEnd)
+        process.signal(SIGHUP)
+        try await waitUntilUnready(process)
+        // It stops gracefully meanwhile.
+        #expect(await process.end(within: .milliseconds(1200)) == nil)
+        process.signal(SIGTERM)
+        let status = await process.end(within: .seconds(60))
+        #expect(status == 128 + SIGTERM)
+        if status == nil { try await process.killNow() }
+        // Without this end, the other one is no terminal.
+        withExtendedLifetime(terminal) {}
+    }
+
+    /// Waits until a server isn't ready: then it has handled the first signal.
+    private func waitUntilUnready(_ process: ServerProcess) async throws {
         let port = process.port
-        // The first one has been handled once the server is no longer ready.
         try await Polling.value {
             let connection = try await RawConnection.connect(port: port)
             // A connection still waiting for a request when the server begins to stop is closed.
@@ -181,13 +209,6 @@ import Testing
         } until: {
             $0.hasPrefix("HTTP/1.1 503")
         }
-        let status = try await Polling.value {
-            process.signal(SIGTERM)
-            return await process.end(within: .milliseconds(100))
-        } until: {
-            $0 != nil
-        }
-        #expect(status == 128 + SIGTERM)
     }
 }
 

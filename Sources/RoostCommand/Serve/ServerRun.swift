@@ -12,7 +12,8 @@ struct ServerRun {
     let settings: Settings
     var acceptsDataLoss = false
 
-    /// Runs until SIGTERM or SIGINT, or until the terminal that it was started in is closed.
+    /// Runs until SIGTERM or SIGINT, or until the terminal that it was started in is closed. Closing it, which sends SIGHUP, counts as the first signal
+    /// like the others; a second one, a second or more later, ends the process at once, and so does one before the server has started.
     ///
     /// - Parameter onRunning: Called in parallel to the server once it listens, with whether the data directory is new.
     func run(onRunning: @escaping @Sendable (_ address: URL, _ isFirst: Bool) async throws -> Void) async throws {
@@ -28,6 +29,12 @@ struct ServerRun {
         // SQLite's memory statistics aren't used in this process.
         RoostServer.leaveSQLiteUncounted()
         let logger = Logger(label: "roost")
+        let ending = await EndingSignals(Self.hasTerminal ? [.sigterm, .sigint, .sighup] : [.sigterm, .sigint], logger: logger)
+        let following = Task { await ending.follow() }
+        defer { following.cancel() }
+        let hangUps = Self.hasTerminal ? nil : await UnixSignalsSequence(trapping: .sighup)
+        let ignoring = Task { if let hangUps { await Self.ignore(hangUps, logger: logger) } }
+        defer { ignoring.cancel() }
         for warning in settings.warnings + settings.lowered { logger.warning("\(warning)") }
         let isFirst = !FileManager.default.fileExists(atPath: SecretFile(directory: settings.dataDirectory).url.path)
         let connectionsMax = OpenFileLimit.raise(for: settings.whole(.connectionsMax), logger: logger)
@@ -52,14 +59,8 @@ struct ServerRun {
             // The failure is reported once, below; the group would log it too.
             var quiet = logger
             quiet.logLevel = .critical
-            let ending: [UnixSignal] = Self.hasTerminal ? [.sigterm, .sigint, .sighup] : [.sigterm, .sigint]
-            let group = ServiceGroup(
-                configuration: .init(services: [server], gracefulShutdownSignals: ending, logger: quiet))
-            let hangUps = Self.hasTerminal ? nil : await UnixSignalsSequence(trapping: .sighup)
-            let ignoring = Task { if let hangUps { await Self.ignore(hangUps, logger: logger) } }
-            defer { ignoring.cancel() }
-            let secondSignal = Task { await Self.endAtSecondSignal(logger: logger) }
-            defer { secondSignal.cancel() }
+            let group = ServiceGroup(configuration: .init(services: [server], logger: quiet))
+            ending.direct(to: group)
             try await group.run()
         } catch {
             throw explain(error)
@@ -76,26 +77,6 @@ struct ServerRun {
                 "SIGHUP has no effect: settings are read when the server starts, token keys whenever they change.")
         }
     }
-
-    /// The first signal shuts the server down gracefully. A second one ends it at once: everything acknowledged is on disk.
-    ///
-    /// A signal right after the first doesn't count as a second one: some programs signal a process and then its group.
-    private static func endAtSecondSignal(logger: Logger) async {
-        var first: ContinuousClock.Instant?
-        for await signal in await UnixSignalsSequence(trapping: .sigterm, .sigint) {
-            let now = ContinuousClock.now
-            guard let begin = first else {
-                first = now
-                continue
-            }
-            guard now - begin >= secondSignalPause else { continue }
-            logger.notice("A second signal arrived: the server stops immediately.", metadata: ["signal": "\(signal)"])
-            exit(128 + signal.rawValue)
-        }
-    }
-
-    /// The time after the first signal from which another one counts.
-    private static let secondSignalPause = Duration.seconds(1)
 
     /// Fails as listening would, so that a failing first start leaves no data directory with a secret of no server.
     ///
