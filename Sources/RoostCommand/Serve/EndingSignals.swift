@@ -39,7 +39,8 @@ final class EndingSignals: Sendable {
             }
             guard let group = self.group.withLock({ $0 }) else {
                 logger.notice("A signal arrived before the server had started: it ends.", metadata: ["signal": "\(signal)"])
-                exit(128 + signal.rawValue)
+                // It ends as it was asked to, which a supervisor shouldn't take for a failure.
+                exit(0)
             }
             first = now
             await group.triggerGracefulShutdown()
