@@ -16,6 +16,28 @@ import Testing
 
     private static func notice(_ signal: Signal) -> Notice { .signal(signal, .watchers("stage")) }
 
+    /// A new message of bob's.
+    private static func message(_ kind: MessageKind) -> Notice {
+        let message = Message(
+            messageId: MessageID(rawValue: 2), channelId: "stage", seq: 2, changeSeq: 2, sender: "bob", clientId: "c", text: "hi",
+            kind: kind, createdAt: Timestamp(milliseconds: 0))
+        let event = Event(kind: .messageNew, stream: .channel("stage"), seq: 2, actor: "bob", rows: Rows([message]))
+        return .event(event, .channel("stage"))
+    }
+
+    /// Returns the users of each typing signal that is sent if bob types and this notice follows at once.
+    private static func typing(before notice: Notice) throws -> [[UserID]] {
+        let loop = EmbeddedEventLoop()
+        let sent = Mutex<[Signal]>([])
+        let desk = SignalScheduler(
+            presence: PresenceBoard(), on: loop, send: { signals, _ in sent.withLock { $0 += signals } }, findViewers: { _, _ in })
+        desk.take([Notice.typing("bob", "stage")])
+        desk.take([notice])
+        withExtendedLifetime(desk) { loop.advanceTime(by: .milliseconds(100)) }
+        try loop.syncShutdownGracefully()
+        return sent.withLock { $0 }.compactMap { $0.typing?.users }
+    }
+
     @Test("X-32 watchers who don't share that count for many: each of them gets the signals")
     func hidden() throws {
         let loop = EmbeddedEventLoop()
@@ -32,6 +54,18 @@ import Testing
         presence.stoppedWatching("ann", ["stage"], isShown: false)
         #expect(presence.hiddenWatcherCount(of: "stage") == 40 && !presence.isCrowded("stage", above: Limits.manyWatchers))
         try loop.syncShutdownGracefully()
+    }
+
+    @Test("SB-02 R26 X-33 a user who sends a message stops typing, and a system message about a user doesn't end their typing")
+    func sent() throws {
+        #expect(try Self.typing(before: Self.message(.text)) == [])
+        #expect(try Self.typing(before: Self.message(.system)) == [["bob"]])
+    }
+
+    @Test("SB-02 R26 ST-08 a member who leaves stops typing at once, and other members don't")
+    func left() throws {
+        #expect(try Self.typing(before: .left("bob", "stage", at: 2)) == [])
+        #expect(try Self.typing(before: .left("cid", "stage", at: 2)) == [["bob"]])
     }
 
     @Test("an app's own signals stay in their sender's order when watchers leave and few are left")
