@@ -17,8 +17,12 @@ struct MemberPresenceTests {
     /// How a watch ends.
     enum End: CaseIterable, Sendable { case byApp, byServer, byMembership, byConnection }
 
-    /// - Parameter isBobOnline: What a page says, by its number from 0.
-    private func server(isBobOnline: @escaping @Sendable (Int) -> Bool = { _ in false }) -> ScriptedServer {
+    /// - Parameters:
+    ///   - gate: All pages but the first are sent once it has ended. They contain cid too.
+    ///   - isBobOnline: What a page says, by its number from 0.
+    private func server(
+        holdingUntil gate: AsyncStream<Void>? = nil, isBobOnline: @escaping @Sendable (Int) -> Bool = { _ in false }
+    ) -> ScriptedServer {
         let asked = Turn()
         let state = WatchedChannel(
             config: ChannelPolicy.presets[0], channel: channel(counters(3, messages: 0)),
@@ -28,11 +32,13 @@ struct MemberPresenceTests {
         return ScriptedServer { call in
             switch call.operation {
             case "member.list":
-                .result(
-                    Page(items: [Self.entry("ann", 1, isOnline: true), Self.entry("bob", 2, isOnline: isBobOnline(asked.next()))]))
-            case "channel.watch": .result(state)
-            case "channel.unwatch": .result(Done())
-            default: .error(.notFound("operation"))
+                let number = asked.next()
+                let items = [Self.entry("ann", 1, isOnline: true), Self.entry("bob", 2, isOnline: isBobOnline(number))]
+                guard let gate, number > 0 else { return .result(Page(items: items)) }
+                return .held(until: gate, .result(Page(items: items + [Self.entry("cid", 3, isOnline: false)])))
+            case "channel.watch": return .result(state)
+            case "channel.unwatch": return .result(Done())
+            default: return .error(.notFound("operation"))
             }
         }
     }
@@ -86,6 +92,24 @@ struct MemberPresenceTests {
         try await until { clock.ends.contains(.milliseconds(102_250)) }
         clock.advance(by: .milliseconds(250))
         try await until { list.presenceAsOf == nil && list.items.map(\.isOnline) == [true, true] }
+        await chat.disconnect()
+    }
+
+    @Test("SB-62 SB-63 R08 a member who comes online while the list is requested isn't shown as offline by the older page")
+    func olderPage() async throws {
+        let (gate, opening) = AsyncStream.makeStream(of: Void.self)
+        let (server, clock) = (server(holdingUntil: gate), ManualClock())
+        let (chat, list) = try await watched(server, clock)
+        chat.driver.signals.send(.watching("general"))
+        try await until { clock.ends.contains(.milliseconds(100_250)) }
+        clock.advance(by: .milliseconds(250))
+        try await until { await requests(server) == 2 }
+        try await server.send(online(["bob"]))
+        try await until { list.items.map(\.isOnline) == [true, true] }
+        opening.finish()
+        // Cid is only in that page.
+        try await until { list.items.count == 3 }
+        #expect(list.items.map(\.isOnline) == [true, true, false])
         await chat.disconnect()
     }
 

@@ -146,6 +146,27 @@ struct ReceiptRequestTests {
         await chat.disconnect()
     }
 
+    @Test("SB-02 R08 a position that arrives while the server is asked isn't taken back by the older answer")
+    func olderAnswer() async throws {
+        let (gate, opening) = AsyncStream.makeStream(of: Void.self)
+        let older = Page(items: [ReadPosition(userId: "bob", readSeq: 3), ReadPosition(userId: "cid", readSeq: 3)])
+        let server = server { $0 == 0 ? Self.page(2) : .held(until: gate, .result(older)) }
+        let chat = try await server.connectedInGeneral(clock)
+        let receipts = chat.channel("general").receipts()
+        try await receipts.loaded()
+        chat.driver.signals.send(.watching("general"))
+        try await until { clock.ends.contains(.milliseconds(250)) }
+        clock.advance(by: .milliseconds(250))
+        try await until { await requests(server) == 2 }
+        try await server.send(read(5, isWhole: true))
+        try await until { receipts.positions["bob"]?.readSeq == 5 }
+        opening.finish()
+        // Cid is only in the answer.
+        try await until { receipts.positions["cid"]?.readSeq == 3 }
+        #expect(receipts.positions["bob"]?.readSeq == 5)
+        await chat.disconnect()
+    }
+
     @Test("SB-02 R08 positions that arrived faster than they could be shown are requested")
     func missed() async throws {
         let server = server { Self.page($0 == 0 ? 2 : 500) }

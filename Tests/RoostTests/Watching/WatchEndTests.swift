@@ -45,6 +45,15 @@ struct WatchEndTests {
 
     private func server() -> ScriptedServer { ScriptedServer { [room] in Self.answer($0, room) } }
 
+    /// A server that holds its answers to an operation until a sequence ends, except for the first one.
+    private func server(holding operation: String, until gate: AsyncStream<Void>) -> ScriptedServer {
+        let asked = Turn()
+        return ScriptedServer { [room] call in
+            let answer = Self.answer(call, room)
+            return call.operation == operation && asked.next() > 0 ? .held(until: gate, answer) : answer
+        }
+    }
+
     /// Returns the chat at 100 seconds.
     private func connected(_ server: ScriptedServer) async throws -> Chat {
         let chat = try await server.connectedInGeneral(clock)
@@ -54,10 +63,10 @@ struct WatchEndTests {
 
     private func time(_ seconds: Int64) -> Timestamp { Timestamp(milliseconds: seconds * 1000) }
 
-    private func watching(_ started: [UserID], count: Int = 3, isWhole: Bool = true) -> Signal {
+    private func watching(_ started: [UserID], stopped: [UserID] = [], count: Int = 3, isWhole: Bool = true) -> Signal {
         Signal(
             kind: .watchingChanged, channel: "general",
-            watching: WatcherChange(watcherCount: count, started: started, stopped: [], isWhole: isWhole))
+            watching: WatcherChange(watcherCount: count, started: started, stopped: stopped, isWhole: isWhole))
     }
 
     private func presence(_ count: Int) -> Signal {
@@ -210,6 +219,49 @@ struct WatchEndTests {
         clock.advance(by: .seconds(5))
         await letOthersRun()
         #expect(await server.operations().count { $0 == "channel.listWatchers" } == 2)
+        await chat.disconnect()
+    }
+
+    @Test("ST-14 R08 a watcher who stops while the server is asked isn't brought back by the older answer")
+    func olderWatchers() async throws {
+        let (gate, opening) = AsyncStream.makeStream(of: Void.self)
+        let server = server(holding: "channel.listWatchers", until: gate)
+        let chat = try await connected(server)
+        try await chat.channel("general").watch()
+        let list = chat.channel("general").watchers()
+        try await list.loaded()
+        room.set(["ann", "bob", "cid"])
+        chat.driver.signals.send(.watching("general"))
+        try await until { clock.ends.contains(.milliseconds(100_250)) }
+        clock.advance(by: .milliseconds(250))
+        try await until { await server.operations().count { $0 == "channel.listWatchers" } == 2 }
+        try await server.send(watching([], stopped: ["bob"], count: 2))
+        try await until { list.items.map(\.userId) == ["ann"] }
+        opening.finish()
+        // Cid is only in the answer.
+        try await until { list.items.map(\.userId).contains("cid") }
+        #expect(list.items.map(\.userId) == ["ann", "cid"] && list.watcherCount == 2)
+        await chat.disconnect()
+    }
+
+    @Test("SB-63 R08 a count of online members that arrives while the server is asked isn't replaced by the older answer")
+    func olderCount() async throws {
+        let (gate, opening) = AsyncStream.makeStream(of: Void.self)
+        let server = server(holding: "channel.watch", until: gate)
+        let chat = try await connected(server)
+        let presence = chat.channel("general").presence()
+        try await presence.loaded()
+        try await server.send(UnwatchedFrame(unwatched: .init(channel: "general")))
+        try await until { presence.asOf == time(100) && clock.ends.contains(.milliseconds(100_250)) }
+        clock.advance(by: .milliseconds(250))
+        try await until { await server.operations().count { $0 == "channel.watch" } == 2 }
+        try await server.send(self.presence(7))
+        try await until { presence.onlineCount == 7 }
+        #expect(presence.asOf == time(100))
+        opening.finish()
+        // The count is current again once the answer has arrived.
+        try await until { presence.asOf == nil }
+        #expect(presence.onlineCount == 7)
         await chat.disconnect()
     }
 

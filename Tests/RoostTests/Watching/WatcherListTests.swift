@@ -97,15 +97,15 @@ struct WatcherListTests {
         }
     }
 
-    private func server(_ watchers: Watchers) -> ScriptedServer {
-        ScriptedServer { call in
-            guard call.operation == "channel.listWatchers", case .object(let fields) = call.with else {
-                return .error(.notFound("operation"))
-            }
-            func number(_ name: String) -> Int { if case .integer(let value) = fields[name] { Int(value) } else { 0 } }
-            return .result(watchers.page(limit: number("limit"), behind: number("offset")))
+    private nonisolated static func answer(_ call: ScriptedServer.Call, _ watchers: Watchers) -> ScriptedServer.Answer {
+        guard call.operation == "channel.listWatchers", case .object(let fields) = call.with else {
+            return .error(.notFound("operation"))
         }
+        func number(_ name: String) -> Int { if case .integer(let value) = fields[name] { Int(value) } else { 0 } }
+        return .result(watchers.page(limit: number("limit"), behind: number("offset")))
     }
+
+    private func server(_ watchers: Watchers) -> ScriptedServer { ScriptedServer { Self.answer($0, watchers) } }
 
     private func latest(_ numbers: some Sequence<Int>) -> [UserID] { numbers.map { UserID("u\($0)") } }
 
@@ -146,6 +146,30 @@ struct WatcherListTests {
         _ = watchers.change(started: ["new"])
         try await server.send(watchers.change(isWhole: false))
         try await until { list.lastActiveWatchers.map(\.userId) == ["new"] + latest((41...59).reversed()) }
+        await chat.disconnect()
+    }
+
+    @Test("ST-14 a watcher who stops while another page is on its way isn't added by that page")
+    func olderPage() async throws {
+        let watchers = Watchers(5)
+        let (gate, opening) = AsyncStream.makeStream(of: Void.self)
+        let asked = Turn()
+        // The first page and the newest watchers arrive at once, the further page later.
+        let server = ScriptedServer { call in
+            let answer = Self.answer(call, watchers)
+            return call.operation == "channel.listWatchers" && asked.next() > 1 ? .held(until: gate, answer) : answer
+        }
+        let chat = try await server.connected()
+        let list = chat.channel("general").watchers(pageSize: 2)
+        try await list.loaded()
+        #expect(list.items.map(\.userId) == latest(1...2) && list.watcherCount == 5)
+        let loading = Task { try await list.loadMore() }
+        try await until { await server.operations().count { $0 == "channel.listWatchers" } == 3 }
+        try await server.send(watchers.change(stopped: ["u3"]))
+        try await until { list.watcherCount == 4 }
+        opening.finish()
+        try await loading.value
+        #expect(list.items.map(\.userId) == latest([1, 2, 4]) && list.watcherCount == 4)
         await chat.disconnect()
     }
 
