@@ -102,6 +102,28 @@ struct TypingTests {
         clock.advance(by: .seconds(60))
     }
 
+    @Test(
+        "SB-02 a typing user is no longer shown once their message arrives, but still after a system message about them")
+    func wrote() async throws {
+        let chat = try await server.connectedInGeneral(clock)
+        let typing = chat.channel("general").typing()
+        try await server.send(
+            Signal(kind: .typingChanged, channel: "general", typing: TypingUsers(users: ["bob", "cid"], hasMore: false)))
+        for await users in typing.updates where !users.isEmpty { break }
+        try await server.send(RoostTests.sent(message(4, "hi", by: "bob"), messages: 1))
+        // The clock stands still, so nothing expires.
+        try await until { typing.users.map(\.userId) == ["cid"] }
+        var announcement = message(5, "cid joined.", by: "cid")
+        announcement.content.kind = .system
+        try await server.send(RoostTests.sent(announcement, messages: 2))
+        let store = try await chat.driver.files().store
+        try await until { try await store.read { try $0.cursor(of: "general") } == 5 }
+        await letOthersRun()
+        #expect(typing.users.map(\.userId) == ["cid"])
+        await chat.disconnect()
+        clock.advance(by: .seconds(60))
+    }
+
     @Test("SB-02 a change of whether more users type than are named is reported by itself")
     func more() async throws {
         let chat = chat()
