@@ -43,6 +43,24 @@ import Testing
         try await server.stop()
     }
 
+    @Test("ST-07 R37 a member who is online gets no push in a channel of more members than are checked at once")
+    func manyMembers() async throws {
+        let pushed = Mailbox<PushNotification>()
+        let server = try await TestServer { $0.pushSender = { for push in $0 { pushed.put(push) } } }
+        let ann = try await server.socket("ann")
+        let admin = try await server.socket("root", role: .admin)
+        let users = (0..<Limits.usersPerCall + 20).map { UserID("u\(1000 + $0)") }
+        for user in users { try await admin.call(UpsertUser(user: user)) }
+        try await ann.call(CreateChannel(channel: "general", users: Array(users.prefix(Limits.membersPerCall))))
+        try await ann.call(AddMembers(channel: "general", users: Array(users.dropFirst(Limits.membersPerCall))))
+        let last = try await server.socket(users[users.count - 1])
+        try await ann.call(SendMessage(channel: "general", clientId: "1", text: "hi"))
+        let push = try #require(await pushed.next())
+        #expect(push.recipients.map(\.user) == Array(users.dropLast()))
+        await last.close()
+        try await server.stop()
+    }
+
     /// For each event with the text that a socket has received by now, whether it is marked as from a watched channel.
     private func forms(of text: String, at socket: RawSocket) async throws -> [Bool] {
         _ = try await socket.post(GetMe())
