@@ -19,11 +19,13 @@ struct SocketLoop {
     private let keys: TokenKeys
     private let listener: any NIOCore.Channel
 
-    init(_ database: any RoostDatabase.Database) async throws {
+    /// - Parameter receivedMax: How many channels all sockets of one user may get together; nil for as many as by default.
+    init(_ database: any RoostDatabase.Database, receivedMax: Int? = nil) async throws {
         var logger = Logger(label: "test")
         logger.logLevel = .critical
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
-        let hub = try await Hub(group: group)
+        let hub = try await Hub(
+            group: group, receivedMax: receivedMax ?? Hub.receivedMax(channelsPerUser: AppOptions().channelsPerUser))
         let connections = Connections(limits: ConnectionCounts.Configuration(), memoryBytesMax: 24 << 20, logger: logger)
         let configuration = RoostServer.Configuration(dataDirectory: TemporaryDirectory.make())
         let engine = try Engine(

@@ -29,10 +29,16 @@ final class Hub: Delivery {
     /// How often sockets are checked for pings and timeouts.
     private static let tickInterval = TimeAmount.seconds(1)
 
-    /// - Parameter channelsPerUser: How many channels a user may be in.
-    init(group: any EventLoopGroup, channelsPerUser: Int = AppOptions().channelsPerUser) async throws {
+    /// Returns how many channels all connections of one user to one event loop may get together, if a user may be in this many.
+    static func receivedMax(channelsPerUser: Int) -> Int {
+        Limits.connectionsWithAllChannels * max(Limits.watchedChannels, channelsPerUser)
+    }
+
+    /// - Parameter receivedMax: How many channels all connections of one user to one event loop may get together.
+    init(
+        group: any EventLoopGroup, receivedMax: Int = Hub.receivedMax(channelsPerUser: AppOptions().channelsPerUser)
+    ) async throws {
         let presence = board
-        let receivedMax = Limits.connectionsWithAllChannels * max(Limits.watchedChannels, channelsPerUser)
         var loops: [any EventLoop] = []
         var shards: [NIOLoopBound<HubShard>] = []
         var interests: [StreamInterest] = []

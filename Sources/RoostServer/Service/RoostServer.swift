@@ -187,7 +187,7 @@ public struct RoostServer: Service {
         memoryWatch = MemoryWatch(configuration, connections)
 
         group = MultiThreadedEventLoopGroup(numberOfThreads: max(1, configuration.eventLoopCount))
-        hub = try await Hub(group: group, channelsPerUser: configuration.options.channelsPerUser)
+        hub = try await Hub(group: group, receivedMax: Hub.receivedMax(channelsPerUser: configuration.options.channelsPerUser))
         cluster = try storage.joinCluster(hub: hub, readiness: readiness)
         if hasNewRules == true { cluster?.publish([.rulesChanged]) }
         let (security, alarm) = (SecurityLog(logger: logger), EffectAlarm())
