@@ -349,6 +349,23 @@ struct PushTests {
         #expect(users(pushes) == [["cid"]] && pushes.first?.message.clientId == "2")
     }
 
+    @Test("ST-07 a channel of exactly 1,000 members gets all pushes, also for messages that arrive during a hand-off")
+    func atTheLimit() throws {
+        let world = try Self.world()
+        try world.execute("UPDATE channel_heads SET member_count = \(Int64(Limits.largeChannelMembers))")
+        try send(SendMessage(channel: "room", clientId: "1", text: "hi"), in: world)
+        let effect = try #require(try Self.waiting(in: world).first)
+        let pushes = try world.inContext { try $0.pushes(for: effect) }
+        #expect(users(pushes.notifications) == [["ben", "cid"]])
+        try send(SendMessage(channel: "room", clientId: "2", text: "ho"), in: world)
+        let ended = try world.inContext(scope: EffectKind.push.scope(effect)) {
+            try $0.finish(effect, String(pushes.upTo), as: .push)
+        }
+        #expect(ended)
+        let rest = try Self.handOff(in: world)
+        #expect(rest.map(\.message.clientId) == ["2"] && users(rest) == [["ben", "cid"]])
+    }
+
     @Test("SB-04 a message of an ephemeral channel is pushed without its text, which isn't stored")
     func ephemeral() throws {
         let world = try Self.world()

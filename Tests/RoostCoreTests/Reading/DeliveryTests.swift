@@ -69,6 +69,10 @@ struct DeliveryTests {
         try world.perform(UpdateChannel(channel: "general", policy: policy), as: "ann")
         #expect(try world.refusal(mark, as: "bob")?.rule == "readEvents")
         try world.perform(UpdateChannel(channel: "general", policy: PolicyChanges(readEvents: true)), as: "ann")
+        // A channel of exactly as many members isn't a large one.
+        try world.execute("UPDATE channel_heads SET member_count = \(Limits.largeChannelMembers)")
+        #expect(try world.code(mark, as: "bob") == nil)
+        try world.execute("UPDATE channel_heads SET member_count = 3")
         let before = try world.dump()
         let beyond = try world.refusal(MarkDelivered(channel: "general", seq: sent.seq + 5), as: "bob")
         #expect(beyond?.code == .invalidArgument && beyond?.field == "seq")

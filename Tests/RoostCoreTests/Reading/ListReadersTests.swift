@@ -159,6 +159,11 @@ struct ListReadersTests {
 
         try world.perform(UpdateChannel(channel: "general", policy: PolicyChanges(typingEvents: true, readEvents: true)), as: "ann")
         #expect(try world.code(list, as: "ann") == nil)
+        // A channel of exactly as many members has readers.
+        try world.execute("UPDATE channel_heads SET member_count = \(Limits.largeChannelMembers)")
+        #expect(try world.code(list, as: "ann") == nil)
+        try world.send("at the limit", to: "general", as: "ann")
+        #expect(try world.notices { try world.perform(MarkRead(channel: "general"), as: "bob") }.contains { $0.isRead })
         try world.execute("UPDATE channel_heads SET member_count = \(Limits.largeChannelMembers + 1)")
         #expect(try world.refusal(list, as: "ann")?.limit == Int64(Limits.largeChannelMembers))
         // What can't be requested isn't sent either.

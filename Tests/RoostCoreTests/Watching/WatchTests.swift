@@ -161,6 +161,8 @@ struct WatchTests {
             Set(try world.perform(WatchChannel(channel: "general"), as: "ann", connection: 1).read.keys)
         }
         #expect(try shown() == ["ann", "bob"])
+        try world.execute("UPDATE channel_heads SET member_count = \(Limits.largeChannelMembers) WHERE channel_id = 'general'")
+        #expect(try shown() == ["ann", "bob"])
         try world.execute("UPDATE channel_heads SET member_count = \(Limits.largeChannelMembers + 1) WHERE channel_id = 'general'")
         #expect(try shown() == ["ann"])
     }

@@ -42,11 +42,12 @@ struct ArrivalTests {
     }
 
     /// A channel of a type, with its own policy.
-    private func channel(_ id: ChannelID, _ policy: PolicyChanges? = nil) -> Channel {
+    private func channel(_ id: ChannelID, _ policy: PolicyChanges? = nil, memberCount: Int = 2) -> Channel {
         var channel = Channel(
             channelId: id, type: .community, counters: counters(3, messages: 2), createdBy: "bob",
             createdAt: Timestamp(milliseconds: 0), updatedAt: Timestamp(milliseconds: 0))
         channel.policy = policy
+        channel.counters.memberCount = memberCount
         return channel
     }
 
@@ -55,6 +56,9 @@ struct ArrivalTests {
         var rules = ArrivalRules()
         let (plain, other) = (channel("plain"), channel("other"))
         #expect(rules.wants(plain) && !rules.wants(channel("silent", PolicyChanges(readEvents: false))))
+        // The server refuses the report in a large channel.
+        #expect(rules.wants(channel("small", memberCount: Limits.largeChannelMembers)))
+        #expect(!rules.wants(channel("large", memberCount: Limits.largeChannelMembers + 1)))
         // Its own rule wasn't known yet.
         rules.refused(channel("closed", PolicyChanges(send: .operators)), by: nil)
         #expect(!rules.wants(channel("closed", PolicyChanges(send: .operators))) && rules.wants(channel("closed")))
