@@ -51,9 +51,16 @@ import Testing
         try await wait("bob to have it") { mine.lastMessage?.text == "and now?" }
         try await Task.sleep(for: .seconds(4))
         #expect(receipts.recipients(of: last).isEmpty)
-        // Where it is off, nothing was stored and no error was reported.
-        let positions = try await root.call(ListReaders(channel: "quiet")).items
-        #expect(positions.allSatisfy { $0.deliveredSeq == nil })
+        // What was stored meanwhile is shown once they share it again.
+        func position(in channel: ChannelID) async throws -> ReadPosition? {
+            try await root.call(ListReaders(channel: channel)).items.first { $0.userId == "bob" }
+        }
+        try await bob.setSharing(delivery: true)
+        try await eventually("what arrived meanwhile") { try await position(in: "general")?.deliveredSeq == last.seq }
+        // Where it was off, nothing was stored and no error was reported: turned on, it shows nothing.
+        try await quiet.update(policy: PolicyChanges(deliveryEvents: true))
+        let unheard = try await position(in: "quiet")
+        #expect(unheard != nil && unheard?.deliveredSeq == nil)
         for client in [ann, bob] { await client.disconnect() }
         try await server.stop()
     }
