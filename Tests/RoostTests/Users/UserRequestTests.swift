@@ -51,6 +51,41 @@ struct UserRequestTests {
         #expect(requests(in: client.take()) == [["eve": 0]])
     }
 
+    /// The ids that a call of `user.getMany` names.
+    private static func ids(in call: ScriptedServer.Call) -> [UserID] {
+        guard case .object(let fields) = call.with, case .array(let values) = fields["users"] else { return [] }
+        return values.compactMap { if case .string(let id) = $0 { UserID(id) } else { nil } }
+    }
+
+    @Test("R15 users whose profiles are too large for one answer are requested in parts, and each is returned once, ordered by id")
+    func inParts() async throws {
+        let server = ScriptedServer { call in
+            guard call.operation == "user.getMany" else { return .error(.notFound("operation")) }
+            let ids = Self.ids(in: call)
+            guard ids.count <= 3 else {
+                return .error(RoostError(.limitExceeded, "They are too large.", limit: Int64(Limits.pageContentBytes)))
+            }
+            let time = Timestamp(milliseconds: 0)
+            return .result(Set(ids).sorted().map { User(userId: $0, createdAt: time, updatedAt: time) })
+        }
+        let chat = try await server.connected()
+        let ids = (1...9).map { UserID("u\($0)") }
+        let users = try await chat.users(Array(ids.reversed()) + [ids[4]])
+        #expect(users.map(\.userId) == ids)
+        await chat.disconnect()
+    }
+
+    @Test("R15 a request for too many users is refused and not repeated in parts")
+    func tooManyAtOnce() async throws {
+        let refusal = RoostError(.limitExceeded, "Too many.", limit: Int64(Limits.usersPerCall))
+        let server = ScriptedServer { _ in .error(refusal) }
+        let chat = try await server.connected()
+        let thrown = await #expect(throws: RoostError.self) { try await chat.users(["bob", "cat"]) }
+        #expect(thrown == refusal)
+        #expect(await server.operations().count { $0 == "user.getMany" } == 1)
+        await chat.disconnect()
+    }
+
     @Test("users missing from an answer that contains others aren't requested again, whatever more it promises")
     func others() async throws {
         var client = try await connected()
