@@ -56,6 +56,15 @@ struct SystemMessageTests {
         #expect(events[5].displayName == "Lunch" && events[6].displayName == nil && events[5].userCount == 0)
     }
 
+    @Test("R19 three users are named, and the others are counted", arguments: [(4, "1 other"), (5, "2 others")])
+    func others(count: Int, others: String) throws {
+        let world = try Self.world(Self.all)
+        let users = (1...count).map { UserID("u\($0)") }
+        for user in users { try world.user(user) }
+        try world.perform(AddMembers(channel: "room", users: users), as: "ann")
+        #expect(try messages(in: world).map(\.text) == ["Ann A. added u1, u2, u3 and \(others)."])
+    }
+
     @Test("R19 each of the policy's switches announces only its own kind")
     func oneAtATime() throws {
         let switches = [
