@@ -39,6 +39,15 @@ import Testing
         #expect(names.count >= 6 && names.filter { !text.contains("swift run \($0) ") } == [])
     }
 
+    @Test("the channel that a command of Examples/README.md joins is made by an earlier one")
+    func channelOfTheTerminalChat() throws {
+        let root = URL(filePath: #filePath).appending(path: "../../..").standardized
+        let text = try String(contentsOf: root.appending(path: "Examples/README.md"), encoding: .utf8)
+        let joined = try #require(text.firstMatch(of: /example-terminal-chat http:\S+ \w+ (\S+)/))
+        let earlier = text[..<joined.range.lowerBound].matches(of: /roost call channel\.create channel=(\S+)/)
+        #expect(earlier.map { String($0.1) } == [String(joined.1)])
+    }
+
     @Test("a key of channel.create is kept for as long as the help says")
     func keyLifetime() { #expect(Limits.idempotencyKeyHours == 7 * 24) }
 

@@ -48,6 +48,19 @@ struct ProtocolTableTests {
         #expect(Self.differences(of: documented, from: actual) == [])
     }
 
+    // MARK: Tokens
+
+    /// A backend that signs tokens without these makes some that a revocation shuts out for good, or that can't be revoked one by one.
+    @Test("the article on tokens names claims of docs/protocol.md, iat and jti among them")
+    func claims() throws {
+        func names(of page: String, in section: String) throws -> Set<String> {
+            Set(try Self.rows(of: page, in: section, headed: "| claim |").flatMap { Self.words(in: $0[0]) })
+        }
+        let shown = try names(of: "Sources/Roost/Roost.docc/Tokens.md", in: "Where they come from")
+        let known = try names(of: "docs/protocol.md", in: "Tokens")
+        #expect(shown.isSubset(of: known) && shown.isSuperset(of: ["sub", "exp", "iat", "jti"]))
+    }
+
     // MARK: Limits
 
     /// The numbers of rows that have no name in `config.get`, or one of its options.

@@ -1,15 +1,16 @@
 import RoostAPI
 
 extension LiveChannel {
-    /// Marks the messages on the screen as read, including later ones, until the token is released or invalidated: at once, then at most once per
-    /// interval. The newest messages are marked when it ends, at the latest.
+    /// Marks the messages that a list holds as read, visible or not, and later ones as they arrive, until the token is released or invalidated: at
+    /// once, then at most once per interval. The newest messages are marked when it ends, at the latest. To mark only what has been scrolled into
+    /// view, use ``LiveChannel/markRead(upTo:)``.
     ///
     /// Keep the token as long as the channel is on the screen and the app is in the foreground. Once messages of the channel are marked as unread, on
     /// any of the user's devices (``LiveChannel/markUnread(from:)``), the token marks nothing more: make a new one when the user opens the channel
     /// again.
     ///
     /// - Parameters:
-    ///   - messages: The list on the screen: the messages that it holds are read. Nil for the newest messages of the channel.
+    ///   - messages: The list on the screen. Nil for all messages of the channel that have arrived.
     ///   - interval: The minimum time between two marks.
     public func markReadWhileVisible(_ messages: MessageList? = nil, every interval: Duration = .seconds(2)) -> ObservationToken {
         let marker = ReadMarker(self, messages, interval)

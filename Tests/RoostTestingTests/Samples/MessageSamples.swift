@@ -8,9 +8,9 @@ import RoostAPI
     try await channel.send(MessageDraft(text: "It's raining.", customType: "weather", metadata: ["mm": 12], tags: ["rain"]))
     // The app's own: its text may be empty, and it says by its custom type what it is.
     try await channel.send(MessageDraft(text: "", kind: .custom, customType: "location", data: "52.52,13.40"))
-    // No news: unread for nobody.
+    // Silent: it counts as unread for nobody.
     try await channel.send(MessageDraft(text: "Backup done.", isSilent: true))
-    // For whatever sends pushes or translates: Roost keeps these with the message, and does neither itself. Its `translationStatus` is `unavailable`.
+    // For whatever sends pushes or translates: Roost stores both with the message, and does neither itself: `translationStatus` is `unavailable`.
     try await channel.send(MessageDraft(text: "Fire alarm!", pushOption: .force, targetLanguages: ["de", "pt-BR"]))
     // sample.end
 }
@@ -165,16 +165,27 @@ func mark(of item: MessageItem) -> String {
 }
 // sample.end
 
-@MainActor private func settle(_ chat: Chat, _ messages: MessageList, _ item: MessageItem) async {
+@MainActor private func showRefusedChanges(_ messages: MessageList) {
     // sample.begin
     for item in messages.items {
         // An edit or deletion that was refused: the row shows the message as it was.
         if case .failed(let error) = item.change { print("not changed: \(error.message)") }
     }
+    // sample.end
+}
+
+@MainActor private func settle(_ item: MessageItem, in messages: MessageList) async {
+    // sample.begin
+    // For the row that the user has chosen, one of the two.
     await messages.retry(item)
     await messages.discard(item)
-    // Whatever else was refused in any channel: marks, hiding, preferences.
-    for entry in chat.outbox.entries {
+    // sample.end
+}
+
+@MainActor func discardOthers(of chat: Chat) async {
+    // sample.begin
+    // Whatever else was refused, in any channel: marks, hiding, preferences, drafts. Messages and their changes stay in their rows.
+    for entry in chat.outbox.entries where entry.clientId == nil && entry.messages.isEmpty {
         guard case .failed(let error) = entry.state else { continue }
         print("refused: \(entry.operation) \(entry.content?.text ?? ""): \(error.message)")
         await chat.outbox.discard(entry)

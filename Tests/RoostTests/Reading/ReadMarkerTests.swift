@@ -40,4 +40,30 @@ struct ReadMarkerTests {
         try await until { try await outbox.items().map(\.operation) == [mark] }
         token.invalidate()
     }
+
+    @Test("AM-45 the newest message that the list holds is marked, whatever part of the list is visible")
+    func wholeList() async throws {
+        var configuration = Chat.Configuration(
+            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        configuration.transport = TinyServer()
+        let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+        let (store, outbox) = (try await chat.driver.prepare().store, try await chat.driver.files().outbox)
+        let seqs: ClosedRange<Seq> = 1...40
+        try await store.write([
+            .erase(epoch: "first"), .messages(seqs.map { message($0, "\($0)") }, of: Harness.channel),
+            .position(Harness.channel, Position(cursor: 40, windowStart: 0, messageCount: nil)),
+            .channel(channel(counters(40, messages: 40))),
+            .membership(membership(readSeq: 0, readCount: 0, channelSeq: 40, userSeq: 1)),
+        ])
+        let shown = chat.channel(Harness.channel)
+        try await shown.loaded()
+        let list = shown.messages(around: .message(MessageID(rawValue: 10)), pageSize: 10)
+        try await list.loaded()
+        let last = try #require(list.items.last?.message?.seq)
+        try #require(last < 40)
+        let token = shown.markReadWhileVisible(list)
+        let mark = OutboxOperation.read(MarkRead(channel: Harness.channel, seq: last))
+        try await until { try await outbox.items().map(\.operation) == [mark] }
+        token.invalidate()
+    }
 }
