@@ -75,6 +75,15 @@ import Testing
         #expect(settings.flag(.mentionAll) && settings.whole(.port) == 8081)
     }
 
+    @Test("the configuration file that README.md shows is accepted")
+    func fileOfThePage() async throws {
+        let page = try #require(DocumentPage.all.first { $0.path == "README.md" })
+        let file = try #require(page.text.firstMatch(of: /\n```json\n(\{[^`]+\})\n```\n/))
+        let given = try await settings(file: String(file.1))
+        #expect(given.seconds(.drainWindow) == .seconds(10) && !given.flag(.historyForNewMembers))
+        #expect(given.text(.trustedProxies) == "10.0.0.0/8,::1")
+    }
+
     @Test("every amount of memory or time is shown with its unit")
     func units() async throws {
         let entries = try await settings([]).all
