@@ -195,6 +195,12 @@ import Testing
         #expect(bus.contains("fail settings: there is a bus, but no database that nodes share"), "\(bus)")
     }
 
+    @Test("a setting above its maximum, as an earlier version allowed, is a warning")
+    func loweredSetting() async throws {
+        let found = try await problems(try await used(), ["--mentions-per-message", "50"])
+        #expect(found.count == 1 && found.first?.hasPrefix("warn settings: ") == true, "\(found)")
+    }
+
     @Test(
         "a server isn't taken for that of another directory, of a copy of its own, or of a missing one"
     )

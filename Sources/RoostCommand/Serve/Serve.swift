@@ -6,7 +6,8 @@ struct Serve: AsyncParsableCommand {
         abstract: "Run a server.",
         discussion: """
             All data is in one directory. SIGTERM and Ctrl-C shut down gracefully: sockets are closed over the drain window, and everything \
-            acknowledged is on disk. So does closing the terminal that it was started in; otherwise SIGHUP has no effect.
+            acknowledged is on disk. In a server that was started in a terminal, SIGHUP does the same, as when the terminal is closed; elsewhere \
+            it has no effect.
             """)
 
     @OptionGroup var flags: SettingFlags

@@ -130,11 +130,14 @@ extension Setting {
         help: "Threads that serve sockets; 0 for as many as the machine has cores.")
     static let tokenKeys = Setting(
         name: "token-keys", kind: .text, standard: .text("none"),
-        help: "A JWK set with further keys that tokens may be signed with (HS256, ES256, EdDSA, RS256), reloaded when it changes.")
+        help: "A JWK set with further keys that tokens may be signed with (HS256, ES256, EdDSA, RS256), reloaded when it changes. "
+            + "The same keys on all nodes of a cluster.")
     static let tokenIssuer = Setting(
-        name: "token-issuer", kind: .text, standard: .text("any"), help: "Required iss claim of tokens.")
+        name: "token-issuer", kind: .text, standard: .text("any"),
+        help: "Required iss claim of tokens. The same on all nodes of a cluster.")
     static let tokenAudience = Setting(
-        name: "token-audience", kind: .text, standard: .text("any"), help: "Audience that the aud claim of tokens must contain.")
+        name: "token-audience", kind: .text, standard: .text("any"),
+        help: "Audience that the aud claim of tokens must contain. The same on all nodes of a cluster.")
     static let tokenLifetimeMax = Setting(
         name: "token-lifetime-max", kind: .whole(60...Limits.tokenLifetimeSecondsMax),
         standard: .whole(AppOptions.tokenLifetimeSecondsStandard),

@@ -97,6 +97,19 @@ import Testing
         #expect(entries.first { $0.setting.name == "port" }?.shownWithUnit == "8080")
     }
 
+    @Test("the help of each setting that nodes compare says that all need the same, and docs/operations/cluster.md names it")
+    func sharedSettings() throws {
+        let path = "../../../../Sources/RoostServer/Service/StartChecks.swift"
+        let checks = try String(contentsOf: URL(filePath: #filePath).appending(path: path).standardized, encoding: .utf8)
+        let names = Set(checks.matches(of: /SharedSetting\(\s*name: "([a-z-]+)"/).map { String($0.1) })
+        // Of the bus only whether there is one is compared.
+        let shared = Setting.all.filter { names.contains($0.name) && $0.name != "bus" }
+        #expect(shared.count >= 12)
+        #expect(shared.filter { !$0.help.contains(/The same (?:keys )?on all nodes/) }.map(\.name) == [])
+        let page = try #require(DocumentPage.all.first { $0.path == "docs/operations/cluster.md" })
+        #expect(shared.filter { !page.text.contains("`--\($0.name)`") }.map(\.name) == [])
+    }
+
     @Test("every setting is on a page, named by its flag")
     func isInPages() {
         // The benchmark has its own options.
