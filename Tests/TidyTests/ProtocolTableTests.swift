@@ -68,7 +68,8 @@ struct ProtocolTableTests {
         "`users` of an answer; of a page, beside each row's first one": [Limits.usersPerChanges],
         "`seconds` of a duration": [1, Limits.durationSeconds, 1],
         "channels of one user": [AppOptions().channelsPerUser, Limits.channelsPerUserMax],
-        "users that a message mentions by name": [AppOptions().mentionsPerMessage, Limits.mentionsPerMessageMax],
+        // One number, as long as the default is the maximum.
+        "users that a message mentions by name": Array(Set([AppOptions().mentionsPerMessage, Limits.mentionsPerMessageMax])),
         "`limit` of `effect.listDead`": [1, Limits.effectPage.max, Limits.effectPage.standard],
         "`kind` of `effect.retry`; `key`": [Limits.effectKindLength, Limits.effectKeyLength],
         "`limit` of `stream.channelChanges`, `stream.myChanges`": [1, Limits.changesPage.max, Limits.changesPage.standard],
@@ -108,6 +109,16 @@ struct ProtocolTableTests {
         #expect(wrong == [])
         #expect(Set(Limits.table.keys).subtracting(named).sorted() == [])
         #expect(Set(Self.withoutName.keys).subtracting(rows.map { $0[0] }).sorted() == [])
+    }
+
+    @Test("docs/protocol.md names each of the app's options where it says what config.get returns")
+    func options() throws {
+        let text = try String(contentsOf: SourceFile.root.appending(path: "docs/protocol.md"), encoding: .utf8)
+        let paragraph = try #require(
+            text.components(separatedBy: "\n\n").first { $0.hasPrefix("`config.get` returns the named limits") })
+        let options = Mirror(reflecting: AppOptions()).children.compactMap(\.label)
+        #expect(options.count >= 10)
+        #expect(options.filter { !paragraph.contains("`\($0)`") } == [])
     }
 
     // MARK: Types of channels

@@ -61,7 +61,7 @@ struct FrameAssembler {
     }
 
     /// The codes that a close frame may have (RFC 6455 §7.4): the registered ones, and those of libraries and apps. 1005, 1006 and 1015 are
-    /// registered too, but for connections that ended without such a frame.
+    /// registered too, except for connections that ended without such a frame.
     private static let closeCodes: [ClosedRange<UInt16>] = [1000...1003, 1007...1014, 3000...4999]
 
     /// A close frame is empty, or has a code and then a reason in UTF-8 (RFC 6455 §5.5.1).
