@@ -82,7 +82,8 @@ package struct BenchPart {
                 parts: parts.isEmpty ? ClusterPart.allCases : parts))
         #else
         throw BenchFailure(
-            "this roost was built without PostgreSQL and NATS. Build it with them: swift build -c release --traits Cluster")
+            "this roost was built without PostgreSQL and NATS. Build it with them: "
+                + "swift build -c release --product roost --traits Cluster --static-swift-stdlib")
         #endif
     }
 }

@@ -24,7 +24,9 @@ import Testing
             (Keys.Remove.self, "A removed key can't be brought back"), (CallCommand.self, "need a WebSocket and are refused"),
             (Members.self, "on standard error if it was refused"), (Messages.self, "its sender's id"),
             (Messages.Send.self, "--meta-array <list=value>"), (Messages.Send.self, "(values: text, admin, custom; default: text)"),
-            (ChatCommand.self, "--as <user>"),
+            (ChatCommand.self, "--as <user>"), (Serve.self, "In a server that was started in a terminal, SIGHUP does the same"),
+            (Token.self, "in every channel, except where a type reserves them for members or admins"),
+            (Channels.Silence.self, "for a time or until they are unsilenced."),
         ] as [(any ParsableCommand.Type, String)])
     func claims(command: any ParsableCommand.Type, text: String) {
         #expect(help(command).contains(text))

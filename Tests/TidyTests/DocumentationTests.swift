@@ -78,6 +78,17 @@ struct DocumentationTests {
         #expect(comments == marks)
     }
 
+    /// Another one would build more, or a program that doesn't run on machines without Swift.
+    @Test("wherever the program says how to build it with PostgreSQL and NATS, the command is that of docs/operations/cluster.md")
+    func buildWithCluster() throws {
+        let page = try String(contentsOf: SourceFile.root.appending(path: "docs/operations/cluster.md"), encoding: .utf8)
+        let command = try #require(page.firstMatch(of: /\n(swift build [^\n]*--traits Cluster[^\n]*)/)).1
+        let named = SourceFile.sources.flatMap { file in
+            file.text.matches(of: /swift build -c release [^"`\n]*/).map { String($0.0) }
+        }
+        #expect(named.count >= 3 && Set(named) == [String(command)])
+    }
+
     /// The names of the documented requirements of the two targets' protocols.
     private static let demanded: Set<String> = {
         var names: Set<String> = []

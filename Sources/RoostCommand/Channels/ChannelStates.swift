@@ -18,7 +18,8 @@ extension Channels {
     }
 
     struct Silence: ChannelCommand {
-        static let configuration = CommandConfiguration(abstract: "Silence ordinary members, for a time.")
+        static let configuration = CommandConfiguration(
+            abstract: "Silence ordinary members, for a time or until they are unsilenced.")
 
         @Option(
             name: .customLong("for"),

@@ -99,6 +99,6 @@ enum ChannelText {
                 policy.read.rawValue, policy.send.rawValue, policy.moderate.rawValue, "\(policy.maxMembers)",
             ]
         }
-        return Output.table([["type", "create", "find", "join", "invite", "read", "send", "moderate", "most members"]] + rows)
+        return Output.table([["type", "create", "find", "join", "invite", "read", "send", "moderate", "max members"]] + rows)
     }
 }

@@ -37,7 +37,9 @@ enum ChatHelp {
         Command(name: .who, what: "who is online, and who is watching"),
         Command(name: .devices, what: "your devices, and when each was last used"),
         Command(name: .status, arguments: "[TEXT]", what: "what others see beside your name; none removes it"),
-        Command(name: .hide, arguments: "[--archive] [--clear]", what: "hide it (until /unhide; with its history)"),
+        Command(
+            name: .hide, arguments: "[--archive] [--clear]",
+            what: "hide it until its next message, or with --archive until /unhide; --clear conceals its messages so far for good"),
         Command(name: .unhide, what: "show it in your list again"),
         Command(name: .mute, arguments: "[TIME]", what: "leave it out of your total, for 45m or 12h, say"),
         Command(name: .unmute, what: "count it in your total again"),

@@ -24,7 +24,7 @@ struct ClusterChecks {
     private func missing(_ check: String) -> Finding {
         Finding(
             check, .fail, "this roost was built without PostgreSQL and NATS",
-            advice: "Build it with them: swift build -c release --traits Cluster")
+            advice: "Build it with them: swift build -c release --product roost --traits Cluster --static-swift-stdlib")
     }
 
     private func database(_ url: String) -> Finding {

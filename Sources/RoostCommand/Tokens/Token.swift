@@ -73,7 +73,7 @@ extension AppRole {
         switch self {
         case .user: "people"
         case .guest: "visitors: read what is open, neither join nor write"
-        case .moderator: "operator rights in every channel"
+        case .moderator: "an operator's rights in every channel, except where a type reserves them for members or admins"
         case .admin: "your admin tools: everything that a channel type doesn't forbid"
         case .service: "your backend: as an admin, or for a user (Roost-Act-As)"
         }

@@ -207,6 +207,7 @@ extension RoostServer {
         init(_ description: String) { self.description = description }
 
         static let withoutCluster = Unsupported(
-            "This roost was built without PostgreSQL and NATS. Build it with them: swift build -c release --traits Cluster.")
+            "This roost was built without PostgreSQL and NATS. Build it with them: "
+                + "swift build -c release --product roost --traits Cluster --static-swift-stdlib")
     }
 }

@@ -93,6 +93,12 @@ struct ChatLineTests {
     @Test("the help of /goto says that days are those of UTC")
     func days() { #expect(ChatHelp.lines(of: .goto).contains { $0.contains("days in UTC") }) }
 
+    @Test("the help of /hide says how long the channel stays hidden")
+    func hiding() {
+        let help = ChatHelp.lines(of: .hide).joined()
+        #expect(["until its next message", "with --archive until /unhide", "for good"].filter { !help.contains($0) } == [])
+    }
+
     @Test("every command in the help exists, and needs no more than it says")
     func helpIsComplete() {
         let wrong = ChatHelp.commands.flatMap { [$0.name.rawValue] + $0.aliases }.filter { name in
