@@ -95,8 +95,8 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
 
     /// The error for programs: stable even if the sentence changes.
     public var code: Code
-    /// One sentence for a person, in English, which calls fields by their names in the protocol. It may change. An app says it in the user's language
-    /// by ``code``, ``field`` and ``limit``.
+    /// One sentence for a person, in English, which names fields as the protocol does. It may change. To show it in the user's language, go by
+    /// ``code``, ``field`` and ``limit``.
     public var message: String
     /// The refused field of the request.
     public var field: String?

@@ -62,7 +62,7 @@ final class ChatScreenModel {
     func retry(_ item: MessageItem) async { await messages.retry(item) }
     func discard(_ item: MessageItem) async { await messages.discard(item) }
 
-    /// In English. An app says it in the user's language, by the error's code, field and limit.
+    /// In English. To show it in the user's language, go by the error's code, field and limit.
     private func words(for error: any Error) -> String { error.localizedDescription }
 }
 // sample.end
