@@ -181,7 +181,7 @@ import Testing
         #expect(status == 128 + SIGTERM)
     }
 
-    @Test("a hang-up of the server's own terminal counts as the first signal: one more, a second later, ends the process at once")
+    @Test("SIGHUP shuts down a server whose input is a terminal, whoever sends it, and another signal a second later ends it at once")
     func signalAfterHangUp() async throws {
         let terminal = try PseudoTerminal()
         let process = try await ServerProcess.start(

@@ -234,17 +234,4 @@ import Testing
         serving.signal(SIGTERM)
         #expect(try await serving.end().status == 0)
     }
-
-    @Test("a server whose standard input is a terminal shuts down at SIGHUP, whoever sends it")
-    func hangUpInATerminal() async throws {
-        var (terminal, end): (Int32, Int32) = (-1, -1)
-        guard openpty(&terminal, &end, nil, nil, nil) == 0, let name = ttyname(end) else { throw Missed("a terminal") }
-        defer { for descriptor in [terminal, end] { close(descriptor) } }
-        let directory = TemporaryDirectory.make()
-        let serving = try RunningCommand(
-            "serve --port 0 --drain-window 0.2 --data \(directory.path)", redirections: "<\(String(cString: name))")
-        try await serving.wait(forOutput: "Next, in another terminal")
-        serving.signal(SIGHUP)
-        #expect(try await serving.end().status == 0)
-    }
 }
