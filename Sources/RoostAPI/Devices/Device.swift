@@ -2,6 +2,9 @@
 public struct DeviceID: Identifier {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
+    public static func == (left: Self, right: Self) -> Bool { left.hasBytes(of: right) }
+    public static func != (left: Self, right: Self) -> Bool { !left.hasBytes(of: right) }
+    public func hash(into hasher: inout Hasher) { hashBytes(into: &hasher) }
 
     public static var schema: Schema { .string(maxLength: Limits.deviceIDLength, pattern: VisibleText.identifierPattern) }
 

@@ -2,12 +2,48 @@ import Foundation
 
 /// A string chosen by a caller that identifies something in Roost for its whole life.
 ///
-/// 1 to 128 characters without control characters, `/` or `,` (ledger §8.6), in Unicode's normalization form C, and neither `.` nor `..`. Two
-/// ids equal in Swift, which compares characters, are then also equal in a database, which compares bytes. Operations check this with
-/// ``Identifier/validate(field:)``.
+/// 1 to 128 characters without control characters, `/` or `,` (ledger §8.6), in Unicode's normalization form C, and neither `.` nor `..`.
+/// Operations check this with ``Identifier/validate(field:)``.
+///
+/// Ids are compared and hashed by their UTF-8, as databases compare them. Two strings can be equal in Swift and have different bytes; as ids they
+/// are different, even where the check of the form misses one of them.
 public protocol Identifier: WireString, CodingKeyRepresentable {}
 
 extension Identifier {
+    public static func < (left: Self, right: Self) -> Bool {
+        comparing(left, right) { $0.lexicographicallyPrecedes($1) }
+            ?? left.rawValue.utf8.lexicographicallyPrecedes(right.rawValue.utf8)
+    }
+
+    /// Whether another id has the same UTF-8. Each type has its own operators, which take precedence over those that Swift has for every raw value.
+    func hasBytes(of other: Self) -> Bool {
+        guard rawValue.utf8.count == other.rawValue.utf8.count else { return false }
+        let isSame = Self.comparing(self, other) { bytes, otherBytes in
+            // Only empty ids have no address.
+            guard let bytes = bytes.baseAddress, let start = otherBytes.baseAddress else { return true }
+            return memcmp(bytes, start, otherBytes.count) == 0
+        }
+        return isSame ?? rawValue.utf8.elementsEqual(other.rawValue.utf8)
+    }
+
+    func hashBytes(into hasher: inout Hasher) {
+        let isHashed: Void? = rawValue.utf8.withContiguousStorageIfAvailable { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+        if isHashed == nil { for byte in rawValue.utf8 { hasher.combine(byte) } }
+        // No UTF-8 has this byte: it separates an id from the next part of a key.
+        hasher.combine(0xFF as UInt8)
+    }
+
+    /// Passes the bytes of two ids to a body without copying them. Nil if one isn't stored in one piece: on Apple's systems a string may be an
+    /// `NSString`.
+    private static func comparing(
+        _ left: Self, _ right: Self, _ body: (UnsafeBufferPointer<UInt8>, UnsafeBufferPointer<UInt8>) -> Bool
+    ) -> Bool? {
+        let result: Bool?? = left.rawValue.utf8.withContiguousStorageIfAvailable { bytes in
+            right.rawValue.utf8.withContiguousStorageIfAvailable { otherBytes in body(bytes, otherBytes) }
+        }
+        return result.flatMap { $0 }
+    }
+
     public init?<Key: CodingKey>(codingKey: Key) { self.init(rawValue: codingKey.stringValue) }
     public var codingKey: any CodingKey { FieldKey(rawValue) }
 
@@ -31,7 +67,7 @@ extension Identifier {
         guard !hasForbiddenCharacters else {
             throw .invalidArgument(field, "must not contain control characters, '/' or ','")
         }
-        guard isASCII || rawValue.precomposedStringWithCanonicalMapping.utf8.elementsEqual(rawValue.utf8) else {
+        guard isASCII || rawValue.inFormC.utf8.elementsEqual(rawValue.utf8) else {
             throw .invalidArgument(field, "must be in Unicode's normalization form C")
         }
     }
@@ -56,12 +92,18 @@ extension Identifier {
 public struct ChannelID: Identifier {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
+    public static func == (left: Self, right: Self) -> Bool { left.hasBytes(of: right) }
+    public static func != (left: Self, right: Self) -> Bool { !left.hasBytes(of: right) }
+    public func hash(into hasher: inout Hasher) { hashBytes(into: &hasher) }
 }
 
 /// The id of a user: the app's own string.
 public struct UserID: Identifier {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
+    public static func == (left: Self, right: Self) -> Bool { left.hasBytes(of: right) }
+    public static func != (left: Self, right: Self) -> Bool { !left.hasBytes(of: right) }
+    public func hash(into hasher: inout Hasher) { hashBytes(into: &hasher) }
 }
 
 /// The sender's own id of a message, permanently unique per channel and sender. Sending twice with the same client id stores one message.
@@ -70,6 +112,9 @@ public struct UserID: Identifier {
 public struct ClientID: Identifier {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
+    public static func == (left: Self, right: Self) -> Bool { left.hasBytes(of: right) }
+    public static func != (left: Self, right: Self) -> Bool { !left.hasBytes(of: right) }
+    public func hash(into hasher: inout Hasher) { hashBytes(into: &hasher) }
     // Without the pattern of other ids, since it also describes received ids.
     public static var schema: Schema { .string(maxLength: Limits.identifierLength) }
 
@@ -127,6 +172,12 @@ extension MessageID: WireWritable {
 
 /// A position in a stream: the number of a durable change. The first change is 1; 0 is before all of them.
 public typealias Seq = Int64
+
+extension String {
+    /// The text in Unicode's normalization form C. It is decomposed first: composed directly, Foundation on Linux leaves a Korean syllable and the
+    /// final consonant after it as they are.
+    var inFormC: String { decomposedStringWithCanonicalMapping.precomposedStringWithCanonicalMapping }
+}
 
 /// A coding key made of any string.
 package struct FieldKey: CodingKey {

@@ -66,12 +66,56 @@ struct IdentifierTests {
     }
 
     @Test(
-        "AM-13 an id has one spelling: ids that Swift considers equal are equal to the database",
-        arguments: ["cafe\u{301}", "\u{212b}", "\u{1100}\u{1161}", "q\u{323}\u{307}x\u{307}\u{323}", "\u{2126}"])
-    func isNormalized(text: String) throws {
-        let normalized = text.precomposedStringWithCanonicalMapping
+        "AM-13 an id has one spelling: of texts that Swift considers equal, only the one in form C is accepted",
+        arguments: [
+            ("cafe\u{301}", "caf\u{e9}"), ("\u{212b}", "\u{c5}"), ("\u{1100}\u{1161}", "\u{ac00}"), ("\u{2126}", "\u{3a9}"),
+            ("q\u{323}\u{307}x\u{307}\u{323}", "q\u{323}\u{307}\u{1e8b}\u{323}"),
+            // A Korean syllable, and the final consonant that belongs to it.
+            ("\u{ac00}\u{11a8}", "\u{ac01}"), ("\u{d558}\u{11ab}\u{ad6d}", "\u{d55c}\u{ad6d}"),
+        ] as [(String, String)])
+    func isNormalized(text: String, normalized: String) {
+        #expect(text == normalized)
         #expect([code(text), code(normalized)] == [.invalidArgument, nil])
-        #expect(UserID(text) == UserID(normalized))
+    }
+
+    /// Pairs that Swift considers equal. Of the first two the check of the form may accept both spellings: their characters are newer than the tables
+    /// of Foundation.
+    private static let spellings = [
+        ("\u{105c9}", "\u{105d2}\u{307}"), ("a\u{897}\u{323}", "\u{1ea1}\u{897}"), ("caf\u{e9}", "cafe\u{301}"),
+        ("\u{ac01} and a longer text", "\u{ac00}\u{11a8} and a longer text"),
+    ]
+
+    @Test(
+        "AM-13 ids are compared and hashed by their bytes, as in a database, also if Swift considers their texts equal",
+        arguments: spellings)
+    func comparesBytes(text: String, other: String) {
+        #expect(text == other)
+        func differ<Value: Hashable>(_ make: (String) -> Value) -> Bool {
+            let (one, another) = (make(text), make(other))
+            return one != another && !(one == another) && Set([one, another, make(text)]).count == 2
+        }
+        #expect(
+            [differ { UserID($0) }, differ { ChannelID($0) }, differ { ClientID($0) }, differ { DeviceID($0) }] == [
+                true, true, true, true,
+            ])
+        #expect([differ { StreamID.channel(ChannelID($0)) }, differ { UserID?.some(UserID($0)) }] == [true, true])
+        let (one, another) = (UserID(text), UserID(other))
+        #expect(one != another)
+        #expect((one == another) == false)
+        #expect((one < another) == text.utf8.lexicographicallyPrecedes(other.utf8))
+        #expect((another < one) == other.utf8.lexicographicallyPrecedes(text.utf8))
+    }
+
+    @Test(
+        "AM-13 ids with the same bytes are equal, however they are stored",
+        arguments: ["", "ann", "a-long-id-outside-of-its-value", "caf\u{e9}"])
+    func sameBytes(text: String) {
+        let (one, copy) = (UserID(text), UserID(String(decoding: Array(text.utf8), as: UTF8.self)))
+        #expect(one == copy)
+        #expect((one != copy) == false)
+        #expect(Set([one, copy]).count == 1)
+        #expect(one != UserID(text + "b"))
+        #expect([one < copy, one < UserID(text + "b"), UserID(text + "b") < one] == [false, true, false])
     }
 
     @Test("AM-13 ids are ordered as their bytes are, which is the database's order")
