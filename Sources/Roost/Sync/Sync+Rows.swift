@@ -102,7 +102,7 @@ extension Sync {
 
     private func capabilityWrites(_ rows: Rows) -> [StoreWrite] {
         (rows.ownCapabilities ?? [:]).sorted { $0.key < $1.key }.map { id, permissions in
-            let membership = rows.memberships?.last { $0.channelId.rawValue == id }
+            let membership = rows.memberships?.last { $0.channelId == ChannelID(id) }
             return .capabilities(
                 ChannelID(id),
                 Capabilities.Own(

@@ -121,9 +121,10 @@ extension Sync {
         let positions = fitting(followed.map { ($0.key.rawValue, $0.value.cursor) })
         resuming.beingRefreshed = resuming.toRefresh.filter { resuming.ids.contains($0.rawValue) }
         resuming.toRefresh.subtract(resuming.beingRefreshed)
+        // Of two ids that are equal as strings, the server is given one, and sends the channel of the other from its newest messages on.
         let resume = Resume(
-            after: saved.userCursor, channels: Dictionary(uniqueKeysWithValues: positions), from: resuming.ids.from,
-            before: resuming.ids.before)
+            after: saved.userCursor, channels: Dictionary(positions, uniquingKeysWith: { first, _ in first }),
+            from: resuming.ids.from, before: resuming.ids.before)
         // While a page is stored, the server prepares the next one.
         send(resume, for: .resume, ahead: true)
     }

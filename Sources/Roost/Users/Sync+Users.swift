@@ -69,7 +69,10 @@ extension Sync {
             // Users that have been delivered meanwhile or have scrolled away aren't requested.
             let open = waiting.filter { !current.contains($0) && versions[$0] != nil }
             var sizeBytes = 0
+            var named: [String: UserID] = [:]
             let part = open.prefix(Limits.changedUsersPerCall).prefix { user in
+                // Two ids that are equal as strings can't be keys of one request: the second waits for the next.
+                if let other = named.updateValue(user, forKey: user.rawValue), other != user { return false }
                 // Includes the quotes, the version and JSON's escapes.
                 sizeBytes += user.rawValue.utf8.count * 2 + 24
                 return sizeBytes <= Self.requestBytesMax

@@ -3,7 +3,7 @@ import RoostAPI
 /// The key of a set of members, unique among the distinct channels of a type.
 enum DistinctKey {
     static func of(_ type: ChannelType, members: [UserID]) -> String {
-        Fingerprint.of(([type.rawValue] + Set(members).map(\.rawValue).sorted()).joined(separator: "\n"))
+        Fingerprint.of(([type.rawValue] + Set(members).sorted().map(\.rawValue)).joined(separator: "\n"))
     }
 }
 

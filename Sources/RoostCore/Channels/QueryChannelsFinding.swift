@@ -22,13 +22,13 @@ extension QueryChannels {
     // MARK: Few channels
 
     /// Returns the channels that the most selective filter leaves; nil if every filter leaves too many.
-    private func candidates(in transaction: any Transaction) throws -> Set<String>? {
-        if let ids { return Set(ids.map(\.rawValue) + ids.compactMap(\.alias?.channel.rawValue)) }
+    private func candidates(in transaction: any Transaction) throws -> Set<ChannelID>? {
+        if let ids { return Set(ids + ids.compactMap(\.alias?.channel)) }
         let max = Self.candidatesMax
         if let search = nameContains.flatMap(NameSearch.init),
             let found = try search.candidates(.channel, max: max, in: transaction)
         {
-            return Set(found)
+            return Set(found.map(ChannelID.init(rawValue:)))
         }
         var ways: [SQL] = []
         if let includingTags { ways.append("SELECT t.channel_id FROM channel_tags t WHERE t.tag IN (\(list: includingTags))") }
@@ -41,7 +41,7 @@ extension QueryChannels {
         }
         if let types { ways.append("SELECT c.channel_id FROM channels c WHERE c.type IN (\(list: types.map(\.rawValue)))") }
         for way in ways {
-            let found = try transaction.rows("\(way) LIMIT \(max + 1)") { $0.string() }
+            let found: [ChannelID] = try transaction.rows("\(way) LIMIT \(max + 1)") { $0.identifier() }
             if found.count <= max { return Set(found) }
         }
         return nil
@@ -49,11 +49,11 @@ extension QueryChannels {
 
     /// Returns a source of the candidates that match the query, in its order.
     private func matches(
-        among candidates: Set<String>, for caller: Caller, in transaction: any Transaction
+        among candidates: Set<ChannelID>, for caller: Caller, in transaction: any Transaction
     ) throws -> Walk.Source<ChannelID> {
         let columns = effectiveSort.columns(id: "c.channel_id")
         var places: [[SortKey]] = []
-        for part in candidates.sorted().chunked(by: 512) {
+        for part in candidates.sorted().map(\.rawValue).chunked(by: 512) {
             let sql: SQL = """
                 SELECT \(columns.joined(by: ", ")) FROM channels c CROSS JOIN channel_heads h
                 WHERE c.channel_id IN (\(list: part)) AND h.channel_id = c.channel_id

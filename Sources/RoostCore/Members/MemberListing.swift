@@ -83,9 +83,9 @@ struct MemberListing {
     }
 
     /// Returns a source of the given users whose rows match, in the order of the list.
-    func source(among users: Set<String>, in transaction: any Transaction) throws -> Walk.Source<UserID> {
+    func source(among users: Set<UserID>, in transaction: any Transaction) throws -> Walk.Source<UserID> {
         var places: [[SortKey]] = []
-        for part in users.sorted().chunked(by: 512) {
+        for part in users.sorted().map(\.rawValue).chunked(by: 512) {
             let sql: SQL = """
                 SELECT \(columns.joined(by: ", ")) FROM members m
                 WHERE m.channel_id = \(channel) AND m.user_id IN (\(list: part)) AND \(conditions)

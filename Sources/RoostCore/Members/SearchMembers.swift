@@ -37,15 +37,15 @@ extension SearchMembers: Handled, PagedQuery {
     /// Returns the users that the text may match; nil if there are too many to check each.
     private func candidates(
         _ search: NameSearch?, in access: ChannelAccess, _ transaction: any Transaction
-    ) throws -> Set<String>? {
+    ) throws -> Set<UserID>? {
         let max = Self.candidatesMax
         let sql: SQL = """
             SELECT m.user_id FROM members m
             WHERE m.channel_id = \(access.channelId) AND m.user_id >= \(text) AND m.user_id < \(endOfIDs) LIMIT \(max + 1)
             """
-        let byID = try transaction.rows(sql) { $0.string() }
+        let byID: [UserID] = try transaction.rows(sql) { $0.identifier() }
         guard byID.count <= max else { return nil }
         guard let search else { return Set(byID) }
-        return try search.candidates(.user, max: max, in: transaction).map { Set($0 + byID) }
+        return try search.candidates(.user, max: max, in: transaction).map { Set($0.map(UserID.init(rawValue:)) + byID) }
     }
 }

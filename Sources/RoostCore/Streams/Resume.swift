@@ -59,8 +59,8 @@ extension Resume: Handled {
 
     /// Returns the requested ones of the caller's channels whose newest change the client doesn't have, the most recently active first.
     private func staleChannels(in transaction: any Transaction, of user: UserID) throws -> some Sequence<ChannelID> {
-        func heads(_ sql: SQL) throws -> [(id: String, seq: Seq, lastActivity: Int64)] {
-            try transaction.rows(sql) { (id: $0.string(), seq: $0.int64(), lastActivity: $0.int64()) }
+        func heads(_ sql: SQL) throws -> [(id: ChannelID, seq: Seq, lastActivity: Int64)] {
+            try transaction.rows(sql) { (id: $0.identifier(), seq: $0.int64(), lastActivity: $0.int64()) }
         }
         let living: SQL = """
             SELECT m.channel_id, h.seq, h.last_activity FROM members m JOIN channel_heads h ON h.channel_id = m.channel_id
@@ -70,36 +70,42 @@ extension Resume: Handled {
         var heldCount = 0
         // Each page of a resume sorts all the remaining ones: numbers are moved in a fraction of the time that names take.
         var order: [(Int64, Int)] = []
-        for (index, head) in own.enumerated() where covers(head.id) {
-            let held = channels[head.id]
+        for (index, head) in own.enumerated() where covers(head.id.rawValue) {
+            let held = position(in: head.id)
             if held != nil { heldCount += 1 }
             if held != head.seq { order.append((head.lastActivity, index)) }
         }
         // Deleted channels only matter if the client has them: there may be any number of others.
         if heldCount < channels.count {
             let known = Set(own.lazy.map(\.id))
-            for part in channels.keys.filter({ !known.contains($0) }).sorted().chunked(by: 512) {
+            for part in channels.keys.filter({ !known.contains(ChannelID($0)) }).sorted().chunked(by: 512) {
                 // `CROSS JOIN` makes SQLite start with the named channels: otherwise it would scan all of the user's.
                 let deleted: SQL = """
                     SELECT h.channel_id, h.seq, h.last_activity FROM channel_heads h CROSS JOIN members m
                     WHERE h.channel_id IN (\(list: part)) AND h.is_deleted = 1
                         AND m.channel_id = h.channel_id AND m.user_id = \(user) AND m.state = \(MembershipState.member)
                     """
-                for head in try heads(deleted) where channels[head.id] != head.seq {
+                for head in try heads(deleted) where position(in: head.id) != head.seq {
                     order.append((head.lastActivity, own.count))
                     own.append(head)
                 }
             }
         }
         order.sort { $0.0 != $1.0 ? $0.0 > $1.0 : own[$0.1].id < own[$1.1].id }
-        return order.lazy.map { ChannelID(own[$0.1].id) }
+        return order.lazy.map { own[$0.1].id }
+    }
+
+    /// The client's position in a channel; nil if it doesn't hold the channel. The keys are strings, of which two with different bytes may be equal.
+    private func position(in channel: ChannelID) -> Seq? {
+        guard let place = channels.index(forKey: channel.rawValue), ChannelID(channels[place].key) == channel else { return nil }
+        return channels[place].value
     }
 
     private func changes(
         of channel: ChannelID, in context: Context, _ cache: inout Permissions.CapabilityCache
     ) throws -> Changes? {
         let (transaction, caller) = (context.transaction, context.caller.user)
-        guard let held = channels[channel.rawValue] else {
+        guard let held = position(in: channel) else {
             let found = try transaction.accessWithAttributes(to: channel, of: caller, now: context.now)
             // A deleted channel that the client never had is left out.
             guard let (access, whole) = found, access.deletedAt == nil else { return nil }

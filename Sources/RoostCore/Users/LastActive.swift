@@ -6,7 +6,7 @@ extension ListUserPresence: Handled {
 
     public func handle(in context: inout Context) throws -> UserPresences {
         try context.require(.userRead)
-        let wanted = Set(users.map(\.rawValue)).sorted()
+        let wanted = Set(users).sorted().map(\.rawValue)
         guard !wanted.isEmpty else { return UserPresences(users: [], pollSeconds: Self.pollSeconds) }
         let sql: SQL = """
             SELECT u.user_id, u.shares_presence, a.active_at FROM users u LEFT JOIN user_activity a ON a.user_id = u.user_id

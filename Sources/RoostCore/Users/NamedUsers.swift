@@ -61,7 +61,7 @@ extension Context {
 extension Transaction {
     func summaries(of ids: Set<UserID>) throws -> [UserSummary] {
         var found: [UserSummary] = []
-        for part in ids.map(\.rawValue).sorted().chunked(by: 512) {
+        for part in ids.sorted().map(\.rawValue).chunked(by: 512) {
             let sql: SQL = "SELECT \(UserSummary.columns) FROM users WHERE user_id IN (\(list: part))"
             found += try rows(sql) { try UserSummary(reading: &$0) }
         }

@@ -36,7 +36,7 @@ extension GetUsers: Handled {
         let showsDeactivated = context.showsDeactivated
         guard !users.isEmpty else { return [] }
         let sql: SQL = """
-            SELECT \(User.columns), u.deactivated_at FROM users u WHERE u.user_id IN (\(list: Set(users.map(\.rawValue)).sorted()))
+            SELECT \(User.columns), u.deactivated_at FROM users u WHERE u.user_id IN (\(list: Set(users).sorted().map(\.rawValue)))
             """
         var found: [User] = []
         var sizeBytes = 0

@@ -108,6 +108,24 @@ struct BatchMemoryTests {
         for channel in channels { #expect(try world.send("last", to: channel, as: "ann").seq == 4) }
     }
 
+    @Test("AM-13 I9 in a batch, channels whose ids are equal as texts and differ in their bytes are two, with members of their own")
+    func spellings() throws {
+        let world = try CoreWorld()
+        let (one, other): (ChannelID, ChannelID) = ("\u{105c9}", "\u{105d2}\u{307}")
+        try world.channel(one, type: .group, owner: "ann")
+        try world.channel(other, type: .group, owner: "mal")
+        try world.batch {
+            try world.send("hers", to: one, as: "ann")
+            try world.send("mine", to: other, as: "mal")
+            #expect(try world.code(SendMessage(channel: one, clientId: "c", text: "hi"), as: "mal") != nil)
+        }
+        func texts(in channel: ChannelID, as user: UserID) throws -> [String] {
+            try world.perform(ListMessages(channel: channel), as: user).messages.map(\.text)
+        }
+        #expect(try texts(in: one, as: "ann") == ["hers"])
+        #expect(try texts(in: other, as: "mal") == ["mine"])
+    }
+
     @Test(
         "after a message was deleted for good, a batch's messages still write their channel's head once",
         arguments: [false, true])

@@ -49,6 +49,15 @@ struct ResumeTests {
         #expect(try resume(world, ["moved": 3, "still": 1]) == ["moved": expected])
     }
 
+    @Test("AM-13 I5 a channel whose id is equal to a held one's as a text, and differs in its bytes, isn't held")
+    func spellings() throws {
+        let world = try CoreWorld()
+        let (one, other): (ChannelID, ChannelID) = ("\u{105c9}", "\u{105d2}\u{307}")
+        for channel in [one, other] { try world.channel(channel, owner: "ann") }
+        let found = try resume(world, [one.rawValue: 1])
+        #expect(found.mapValues(\.isFresh) == [other: true])
+    }
+
     @Test("R39 a part of the ids brings only those channels, also ones that the client doesn't hold, and all parts bring all")
     func parts() throws {
         let world = try CoreWorld()

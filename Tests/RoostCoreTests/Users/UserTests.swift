@@ -32,6 +32,15 @@ struct UserTests {
         #expect(try world.perform(GetUser(user: "ann"), as: "ann") == expected)
     }
 
+    @Test("AM-13 users whose ids are equal as texts and differ in their bytes are two users")
+    func spellings() throws {
+        let world = try CoreWorld()
+        let users = try ["\u{105c9}", "\u{105d2}\u{307}"].map { try world.user(UserID($0)) }
+        #expect(try Set(world.perform(GetUsers(users: users), as: users[0]).map(\.userId)) == Set(users))
+        #expect(try Set(world.perform(ListUserPresence(users: users), as: users[0]).users.map(\.userId)) == Set(users))
+        #expect(Set(users).count == 2)
+    }
+
     @Test("the version says which of two profiles is newer, whatever the clock did between them")
     func versions() throws {
         let world = try CoreWorld()

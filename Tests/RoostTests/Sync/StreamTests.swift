@@ -15,6 +15,17 @@ struct StreamTests {
         #expect(try await client.store.savedState() == client.sync.saved)
     }
 
+    @Test("AM-13 a client that follows two channels whose ids are equal as texts resumes with one of them")
+    func spellings() async throws {
+        var client = try await Harness()
+        let ids: [ChannelID] = ["\u{105c9}", "\u{105d2}\u{307}"]
+        for id in ids { client.sync.saved.channels[id] = Position(cursor: 5, windowStart: 0) }
+        client.sync.saved.epoch = "first"
+        try await client.connect()
+        #expect(client.sync.phase == .catchingUp)
+        #expect(Set(client.sync.saved.channels.keys) == Set(ids))
+    }
+
     @Test("an event that follows is stored with its position; a repetition changes nothing (I4)")
     func nextAndDuplicate() async throws {
         var client = try await Harness()

@@ -86,6 +86,23 @@ struct UserRequestTests {
         await chat.disconnect()
     }
 
+    @Test("AM-13 two ids that are equal as texts can't be keys of one request: the second is requested with the next")
+    func spellings() async throws {
+        var client = try await connected()
+        let ids: [UserID] = ["\u{105c9}", "\u{105d2}\u{307}"]
+        try await client.feed(.show([ids[0]: 0, ids[1]: 0]))
+        var requested: [[UserID]] = []
+        for _ in ids {
+            try await client.feed(.timer(.users))
+            let sent = requests(in: client.take())
+            let request = try #require(sent.first)
+            requested.append(request.keys.map { UserID($0) })
+            try await client.answer(
+                "user.listChanged", with: ChangedUsers(users: requested[requested.count - 1].map { user($0) }, hasMore: false))
+        }
+        #expect(requested == ids.sorted().map { [$0] })
+    }
+
     @Test("users missing from an answer that contains others aren't requested again, whatever more it promises")
     func others() async throws {
         var client = try await connected()
