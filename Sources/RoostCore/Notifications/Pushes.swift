@@ -248,7 +248,7 @@ private struct PushedMember {
 }
 
 extension Transaction {
-    /// Returns the members of a channel who are neither banned nor deactivated.
+    /// Returns the members of a channel who are neither banned nor deactivated, in the order of their ids.
     ///
     /// - Parameter users: The users to consider; nil for all.
     fileprivate func pushedMembers(
@@ -259,9 +259,13 @@ extension Transaction {
             FROM members m JOIN users u ON u.user_id = m.user_id
             WHERE m.channel_id = \(access.channelId) AND m.state = \(MembershipState.member) AND u.deactivated_at IS NULL
             """
-        let parts = users.map { Set($0.map(\.rawValue)).sorted().chunked(by: 512).map { " AND m.user_id IN (\(list: $0))" as SQL } }
-        return try (parts ?? [""]).flatMap { part in
-            try rows("\(start)\(part) ORDER BY m.user_id") { row -> PushedMember? in
+        let named: [SQL]? = users.map { users in
+            Set(users).sorted().map(\.rawValue).chunked(by: 512).map { " AND m.user_id IN (\(list: $0)) ORDER BY m.user_id" as SQL }
+        }
+        // Along the index of current members: by their ids, rows of former ones would be passed too, of whom there may be any number.
+        let parts = named ?? [" ORDER BY m.joined_seq, m.user_id"]
+        let members: [PushedMember] = try parts.flatMap { part in
+            try rows("\(start)\(part)") { row -> PushedMember? in
                 let member = PushedMember(
                     user: try row.value(), role: try row.value(), joinedSeq: row.int64(), readSeq: row.int64(),
                     historyFloor: row.int64(), isMuted: row.optionalTimestamp() != nil)
@@ -269,5 +273,6 @@ extension Transaction {
                 return isBanned ? nil : member
             }.compactMap(\.self)
         }
+        return members.sorted { $0.user < $1.user }
     }
 }

@@ -76,14 +76,14 @@ extension WatchChannel: Handled {
         let watchers = context.presence.watchers(of: channel, offset: 0, limit: watchersMax, elsewhere: nil)
         var sizeBytes = 0
         for id in (isKnown ? watchers : [caller] + watchers).prefix(watchersMax) {
-            guard let user = try context.transaction.user(id) else { continue }
+            guard watched.watchers[id.rawValue] == nil, let user = try context.transaction.user(id) else { continue }
             sizeBytes += user.contentSizeBytes
             guard sizeBytes <= Limits.pageContentBytes else { break }
             watched.watchers[id.rawValue] = user
         }
         let members = try context.someMembers(of: access)
         (watched.members, watched.read) = (members.mapValues(\.member), members.compactMapValues(\.read))
-        watched.users = try context.summaries(of: Set(members.keys.map(UserID.init(rawValue:))))
+        watched.users = try context.summaries(of: Set(members.values.map(\.member.userId)))
         watched.messages = try context.newestMessages(try Limits.page(limit, Limits.historyPage), in: access)
         return watched
     }
@@ -170,15 +170,21 @@ extension Context {
 
     /// Returns some members, each with their read position if they share it. The caller is one of them, if a member, and the only one if others may not
     /// be listed to them.
+    ///
+    /// The answer's keys are strings: of members whose ids are equal as strings, and differ in their bytes alone, it has one.
     fileprivate func someMembers(of access: ChannelAccess) throws -> [String: (member: Member, read: ReadState?)] {
         let mayList = refusal(of: .memberList, in: access) == nil
-        var found = try members(of: access, where: mayList ? "true" : "m.user_id = \(caller.user)")
+        let own: SQL = " AND m.user_id = \(caller.user)"
+        // Along the index of current members: by their ids, rows of former ones would be passed too, of whom there may be any number.
+        var found = try members(of: access, mayList ? " ORDER BY m.joined_seq, m.user_id" : own)
         if found.count == Limits.watchMembers, !found.contains(where: { $0.member.userId == caller.user }),
-            let own = try members(of: access, where: "m.user_id = \(caller.user)").first
+            let member = try members(of: access, own).first
         {
-            found[found.count - 1] = own
+            found[found.count - 1] = member
         }
-        var members = Dictionary(uniqueKeysWithValues: found.map { ($0.member.userId.rawValue, $0) })
+        // Of two with one key, the first is kept.
+        if let place = found.firstIndex(where: { $0.member.userId == caller.user }) { found.swapAt(0, place) }
+        var members = Dictionary(found.map { ($0.member.userId.rawValue, $0) }, uniquingKeysWith: { first, _ in first })
         // Many share the same read position.
         let newest = try transaction.newestMessages(
             upTo: Set(members.values.compactMap(\.read?.readSeq)), in: access.channelId, above: readingFloor(in: access))
@@ -186,7 +192,8 @@ extension Context {
         return members
     }
 
-    private func members(of access: ChannelAccess, where condition: SQL) throws -> [(member: Member, read: ReadState?)] {
+    /// - Parameter selection: The end of the condition, and the order.
+    private func members(of access: ChannelAccess, _ selection: SQL) throws -> [(member: Member, read: ReadState?)] {
         let (purgedSeq, isOwn): (SQL, SQL) = ("\(access.purgedSeq)", "m.user_id = \(caller.user)")
         let isReader = try transaction.readers(of: access.policy).containing(role: "m.role")
         // Callers who may not read don't get others' positions, as with `reading.listReaders`.
@@ -200,8 +207,8 @@ extension Context {
                 CASE WHEN \(isReader) THEN (SELECT u.shares_reading FROM users u WHERE u.user_id = m.user_id) ELSE 0 END,
                 m.delivered_seq, m.delivered_at, (SELECT u.shares_delivery FROM users u WHERE u.user_id = m.user_id)
             FROM members m
-            WHERE m.channel_id = \(access.channelId) AND m.state = \(MembershipState.member) AND \(condition)
-            ORDER BY m.user_id LIMIT \(Limits.watchMembers)
+            WHERE m.channel_id = \(access.channelId) AND m.state = \(MembershipState.member)\(selection)
+            LIMIT \(Limits.watchMembers)
             """
         return try transaction.rows(sql) { row in
             let member = try Member(reading: &row)

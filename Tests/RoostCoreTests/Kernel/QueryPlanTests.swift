@@ -66,6 +66,32 @@ struct QueryPlanTests {
         }
     }
 
+    @Test(
+        "NF-04 ST-05 ST-07 a watch, and the hand-off of a push, find a channel's members without passing former ones",
+        .enabled(if: TestDatabase.Engine.chosen == .sqlite))
+    func formerMembersArePassedBy() throws {
+        let world = try CoreWorld()
+        world.handsOffPushes = true
+        try world.channel("general", owner: "ann", members: ["bob"])
+        try world.send("hi", to: "general", as: "ann")
+        try world.database.read { transaction in
+            let recorder = Recorder(transaction)
+            try recorder.run(WatchChannel(channel: "general"), as: "ann", role: .user, now: world.now)
+            let effects = try transaction.effectsDue(of: [.push], at: world.now, limit: 1).due
+            let effect = try #require(effects.first)
+            let context = Context(transaction: recorder, caller: .server, now: world.now, ids: IDGenerator())
+            #expect(try context.pushes(for: effect).notifications.count == 1)
+            for column in ["u.shares_delivery", "m.notifications_muted_until, m.banned_until"] {
+                let found = recorder.statements.filter { $0.text.contains("FROM members m") && $0.text.contains(column) }
+                #expect(found.count == 1, "\(column)")
+                for statement in found {
+                    let steps = try plan(of: statement, in: transaction)
+                    #expect(steps.contains { $0.contains("members_by_joining (channel_id=? AND state=?") }, "\(steps)")
+                }
+            }
+        }
+    }
+
     @Test("NF-04 a page of large messages fetches few rows beyond its end, and the pages have each message once")
     func largeMessages() throws {
         let world = try CoreWorld()
@@ -254,7 +280,9 @@ private final class Recorder: Transaction {
     }
 
     func run(_ operation: some Handled, as user: UserID, role: AppRole, now: Timestamp) throws {
-        var context = Context(transaction: self, caller: Caller(user: user, role: role), now: now, ids: IDGenerator())
+        var context = Context(
+            transaction: self, caller: Caller(user: user, role: role, connection: ConnectionID(rawValue: 1)), now: now,
+            ids: IDGenerator())
         _ = try operation.handle(in: &context)
     }
 }

@@ -95,15 +95,36 @@ struct WatchTests {
         let world = try CoreWorld()
         let crowd = (0..<40).map { UserID("u\($0)") }
         try world.channel("general", owner: "zoe", members: crowd)
-        let watched = try world.perform(WatchChannel(channel: "general"), as: "zoe", connection: 1)
-        #expect(watched.members.count == 30 && watched.read.count == 30)
-        #expect(watched.members["zoe"]?.userId == "zoe" && watched.read["zoe"] != nil)
-        #expect(watched.users?.contains { $0.userId == "zoe" } == true)
+        try world.user("amy")
+        try world.perform(AddMembers(channel: "general", users: ["amy"]), as: "zoe")
+        // The first member and the last.
+        for caller in ["zoe", "amy"] as [UserID] {
+            let watched = try world.perform(WatchChannel(channel: "general"), as: caller, connection: 1)
+            #expect(watched.members.count == 30 && watched.read.count == 30)
+            #expect(watched.members[caller.rawValue]?.userId == caller && watched.read[caller.rawValue] != nil)
+            #expect(watched.users?.contains { $0.userId == caller } == true)
+        }
         // Non-members aren't among them.
         try world.channel("show", type: .livestream, owner: "zoe", members: crowd)
         try world.user("zzz")
         let guest = try world.perform(WatchChannel(channel: "show"), as: "zzz", connection: 2)
         #expect(guest.members.count == 30 && guest.members["zzz"] == nil)
+    }
+
+    @Test(
+        "AM-13 ST-05 two members whose ids are equal as texts and differ in their bytes don't stop a watch: it shows one, the caller if it is one"
+    )
+    func spellings() throws {
+        let world = try CoreWorld()
+        let users: [UserID] = ["\u{105c9}", "\u{105d2}\u{307}"]
+        world.presence = KnownPresence(watching: users)
+        try world.channel("general", owner: "ann", members: users)
+        let seen = try world.perform(WatchChannel(channel: "general"), as: "ann", connection: 1)
+        #expect(seen.members.count == 2 && seen.watchers.count == 2)
+        for user in users {
+            let own = try world.perform(WatchChannel(channel: "general"), as: user, connection: 2)
+            #expect(own.members[user.rawValue]?.userId == user)
+        }
     }
 
     @Test("ST-05 I9 a user who may watch but not read gets no messages or read positions, as on any other path")
