@@ -44,7 +44,7 @@ extension UpdateChannel: Handled {
         try context.notify(
             kind, in: access, seq: seq,
             Rows(channel: after, capabilities: policyChanges ? try context.capabilitiesByRole(in: access) : nil))
-        if after.attributes.displayName != before.attributes.displayName {
+        if try !StoredJSON.isSame(after.attributes.displayName, before.attributes.displayName) {
             try context.announce(SystemEvent(.channelRenamed, displayName: after.attributes.displayName), in: &access)
         }
         return after

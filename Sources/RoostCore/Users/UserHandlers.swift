@@ -152,7 +152,7 @@ extension Context {
             .user, id: id.rawValue, before: before?.profile.displayName, after: after.profile.displayName)
         notify(.userUpdated, user: id, seq: seq, Rows([after]))
         // No list shows a new user yet, and metadata is in none.
-        if let before, before.isShown(otherThan: after) { notify(.profileChanged(id)) }
+        if let before, try before.isShown(otherThan: after) { notify(.profileChanged(id)) }
         return after
     }
 
@@ -184,8 +184,8 @@ extension Context {
 
 extension User {
     /// Whether lists show this version of a user differently from another.
-    fileprivate func isShown(otherThan other: User) -> Bool {
-        summary.shown != other.summary.shown
+    fileprivate func isShown(otherThan other: User) throws -> Bool {
+        try !StoredJSON.isSame(summary.shown, other.summary.shown)
     }
 }
 

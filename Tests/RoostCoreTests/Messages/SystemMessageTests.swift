@@ -65,6 +65,15 @@ struct SystemMessageTests {
         #expect(try messages(in: world).map(\.text) == ["Ann A. added u1, u2, u3 and \(others)."])
     }
 
+    @Test("R19 a name that changes only in its bytes is announced, as it is stored and sent")
+    func renamedInBytes() throws {
+        let world = try Self.world(PolicyChanges(announcesNames: true))
+        let names = ["Caf\u{e9}", "Cafe\u{301}"]
+        for name in names + names.suffix(1) { try world.perform(UpdateChannel(channel: "room", displayName: name), as: "ann") }
+        let announced = try messages(in: world).compactMap(\.content.systemEvent?.displayName)
+        #expect(announced.map { Array($0.utf8) } == names.map { Array($0.utf8) })
+    }
+
     @Test("R19 each of the policy's switches announces only its own kind")
     func oneAtATime() throws {
         let switches = [

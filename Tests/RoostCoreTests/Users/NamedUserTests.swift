@@ -244,6 +244,8 @@ struct NamedUserTests {
         #expect(try changes(UpdateMe(avatarFileId: "b2.png")))
         #expect(try !changes(UpdateMe(displayName: "Robert", avatarFileId: "b2.png")))
         #expect(try changes(UpdateMe(status: "on holiday")))
+        // The same word to Swift, in other bytes.
+        for name in ["Caf\u{e9}", "Cafe\u{301}"] { #expect(try changes(UpdateMe(displayName: name))) }
         #expect(try !changes(UpdateMe(metadata: ["b": 2])))
         let nothing = try world.inContext { context in
             try context.reportProfile(of: "nobody")
