@@ -15,10 +15,14 @@ public enum StreamID: Hashable, Sendable, Codable, SchemaDescribed, CustomString
 
     /// Reads what ``description`` writes; nil for anything else.
     public init?(_ text: String) {
-        if text.hasPrefix("channel:") {
-            self = .channel(ChannelID(String(text.dropFirst(8))))
-        } else if text.hasPrefix("user:") {
-            self = .user(UserID(String(text.dropFirst(5))))
+        // By bytes: a combining mark at the beginning of an id and the colon before it are one character.
+        func id(after prefix: String) -> String? {
+            text.utf8.starts(with: prefix.utf8) ? String(decoding: text.utf8.dropFirst(prefix.utf8.count), as: UTF8.self) : nil
+        }
+        if let channel = id(after: "channel:") {
+            self = .channel(ChannelID(channel))
+        } else if let user = id(after: "user:") {
+            self = .user(UserID(user))
         } else {
             return nil
         }

@@ -118,6 +118,14 @@ struct IdentifierTests {
         #expect([one < copy, one < UserID(text + "b"), UserID(text + "b") < one] == [false, true, false])
     }
 
+    @Test("AM-13 a stream is read from its name, also if its id begins with a mark that belongs to the character before it")
+    func streams() {
+        for id in ["general", "\u{301}x", "a:b", ""] {
+            for stream in [StreamID.channel(ChannelID(id)), .user(UserID(id))] { #expect(StreamID(stream.description) == stream) }
+        }
+        #expect(StreamID("channels:general") == nil && StreamID("user") == nil)
+    }
+
     @Test("AM-13 ids are ordered as their bytes are, which is the database's order")
     func ordersByBytes() {
         let texts = ["é", "f", "z", "Z", "a", "ａ", "😀", "\u{fffd}", "語", "x\u{301}", "가", "\u{e000}"]
