@@ -21,6 +21,7 @@ public enum CoreTables {
         ("messages", "SELECT * FROM messages ORDER BY 1, 2"),
         ("purged_messages", "SELECT * FROM purged_messages ORDER BY 1, 2"),
         ("purged_counts", "SELECT * FROM purged_counts ORDER BY 1, 2, 3"),
+        ("sent_counts", "SELECT * FROM sent_counts ORDER BY 1, 2, 3"),
         ("message_versions", "SELECT * FROM message_versions ORDER BY 1, 2, 3"),
         ("own_deletions", "SELECT * FROM own_deletions ORDER BY 1, 2, 3"),
         ("drafts", "SELECT * FROM drafts ORDER BY 1, 2"),

@@ -120,7 +120,7 @@ struct MapTests {
             "members": "Members", "messages": "Messages", "migrations": "Migrations", "name_grams": "Kernel",
             "name_skeletons": "Kernel",
             "purged_counts": "Messages", "purged_messages": "Messages", "revoked_tokens": "Users", "roles": "Members",
-            "settings": "Kernel",
+            "sent_counts": "Reading", "settings": "Kernel",
             "user_heads": "Streams", "user_activity": "Users", "users": "Users",
         ],
         // Exceptions where two statements instead of a join would read a row for each row.

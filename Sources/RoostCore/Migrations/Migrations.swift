@@ -49,6 +49,7 @@ public enum Migrations {
         Step(name: "0031 names by letters", statements: { _ in [] }, fill: indexLetters),
         Step(name: "0032 changed mentions of channels", statements: changedMentions),
         Step(name: "0033 rows that move", statements: movedRows),
+        Step(name: "0034 sent counts", statements: sentCounts),
     ]
 
     /// Brings the tables up to date. The caller must prevent concurrent calls.

@@ -61,4 +61,6 @@ extension Unread {
 
     /// The number of seqs per block, whose messages deleted for good are counted together in a row of `purged_counts`.
     static let purgeBlockLength: SQL = "1024"
+    /// The same number outside of statements; the blocks of `sent_counts` are as long.
+    static let blockLength: Seq = 1024
 }
