@@ -65,6 +65,31 @@ enum BulkRows {
             """)
     }
 
+    /// Messages to a channel after its newest: one in so many is one member's, and the others are another's.
+    static func messages(
+        _ count: Int, to channel: ChannelID, every step: Int, by sender: UserID, others: UserID, in world: CoreWorld
+    ) throws {
+        try world.execute(
+            """
+            INSERT INTO messages (channel_id, seq, message_id, change_seq, ordinal, counts, sender_id, client_id, text, created_at)
+            \(numbers(count))
+            SELECT h.channel_id, h.seq + i, h.seq + i, h.seq + i, h.ordinal + i, 1,
+                   CASE i % \(step) WHEN 0 THEN \(sender) ELSE \(others) END, 'bulk-' || (h.seq + i), 'bulk', 0
+            FROM n JOIN channel_heads h ON h.channel_id = \(channel)
+            """)
+        try world.execute(
+            """
+            UPDATE channel_heads
+            SET seq = seq + \(count), ordinal = ordinal + \(count), message_count = message_count + \(count)
+            WHERE channel_id = \(channel)
+            """)
+        try world.execute(
+            """
+            UPDATE members SET last_sent_seq = (SELECT h.seq FROM channel_heads h WHERE h.channel_id = members.channel_id)
+            WHERE channel_id = \(channel) AND user_id = \(sender)
+            """)
+    }
+
     /// Makes `Bulk 1` and the names that follow searchable by the parts that tests look for.
     private static func grams(_ kind: String, _ count: Int, in world: CoreWorld) throws {
         for gram in ["'bul'", "'ulk'", "'lk '", "'k ' || SUBSTR('' || i, 1, 1)"] as [SQL] {

@@ -92,6 +92,38 @@ struct QueryPlanTests {
         }
     }
 
+    @Test(
+        "NF-04 R25 a mark far back finds a user's messages by their sender or in a range of seqs, and never passes a whole channel",
+        .enabled(if: TestDatabase.Engine.chosen == .sqlite))
+    func marksFarBack() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob"])
+        let (mark, caller) = (MarkUnread(channel: "general", seq: 1), Caller(user: "bob"))
+        var explained: Set<String> = []
+        // Few messages, then more among many of others, then most.
+        for step in [100, 10, 1] {
+            try BulkRows.messages(20_000, to: "general", every: step, by: "bob", others: "ann", in: world)
+            try world.perform(MarkRead(channel: "general"), as: "bob")
+            let statements = try world.database.write(lane: 0) { transaction in
+                let recorder = Recorder(transaction)
+                let scope = mark.scope(for: caller)
+                try scope.lock(in: transaction)
+                var context = Context(transaction: recorder, caller: caller, now: world.now, ids: IDGenerator(), scope: scope)
+                _ = try mark.handle(in: &context)
+                return recorder.statements
+            }
+            for statement in statements where statement.text.contains("messages") {
+                guard explained.insert(statement.text).inserted else { continue }
+                let steps = try world.database.write(lane: 0) { try plan(of: statement, in: $0) }
+                let whole = steps.filter {
+                    $0.hasPrefix("SCAN messages") || $0.contains("messages USING PRIMARY KEY (channel_id=?)")
+                }
+                #expect(whole == [], "\(statement.text)")
+            }
+        }
+        #expect(explained.count >= 6)
+    }
+
     @Test("NF-04 a page of large messages fetches few rows beyond its end, and the pages have each message once")
     func largeMessages() throws {
         let world = try CoreWorld()
@@ -269,8 +301,16 @@ private final class Recorder: Transaction {
     init(_ transaction: any Transaction) { self.transaction = transaction }
 
     var dialect: Dialect { transaction.dialect }
-    func execute(_ sql: SQL) throws -> Int { try transaction.execute(sql) }
-    func perform(_ sql: SQL) throws { try transaction.perform(sql) }
+    var batchMemory: BatchMemory? { transaction.batchMemory }
+    var heldStreams: HeldStreams? { transaction.heldStreams }
+    func execute(_ sql: SQL) throws -> Int {
+        statements.append(sql)
+        return try transaction.execute(sql)
+    }
+    func perform(_ sql: SQL) throws {
+        statements.append(sql)
+        try transaction.perform(sql)
+    }
     func each(_ sql: SQL, _ body: (inout RowReader) throws -> Void) throws {
         statements.append(sql)
         try transaction.each(sql) { row in
