@@ -181,7 +181,7 @@ import Testing
         #expect(status == 128 + SIGTERM)
     }
 
-    @Test("SIGHUP shuts down a server whose input is a terminal, whoever sends it, and another signal a second later ends it at once")
+    @Test("SIGHUP shuts down a server whose input is a terminal, whoever sends it; one more signal a second later ends it")
     func signalAfterHangUp() async throws {
         let terminal = try PseudoTerminal()
         let process = try await ServerProcess.start(
