@@ -70,6 +70,28 @@ import Testing
         )
     }
 
+    @Test("nobody writes text of their own into the reason why a token was refused, except the plain name of a key")
+    func refusedText() async throws {
+        let keys = await TokenKeys(secret: Data(repeating: 7, count: 32))
+        func reasons(_ header: String, _ payload: String = "{}") -> [String] {
+            let lines = Mutex<[String]>([])
+            let verifier = TokenVerifier(
+                keys,
+                logger: Logger(label: "test", factory: { _ in LogLines { line in lines.withLock { $0.append(line) } } }))
+            let parts = [Data(header.utf8), Data(payload.utf8), Data(count: 32)]
+            _ = verifier.verify(parts.map { TokenForge.base64($0) }.joined(separator: "."))
+            return lines.withLock { $0 }
+        }
+        func named(_ kid: String) -> [String] { reasons(#"{"alg":"HS256","kid":"\#(kid)"}"#) }
+        let longest = String(repeating: "k", count: 64)
+        for kid in ["2027-key_1.a", longest] { #expect(named(kid) == ["reason=there is no key with the kid \(kid)"]) }
+        let others = ["x A client was refused. address=203.0.113.9", "", "a=b", "clé", "²", "\u{FF41}", longest + "k"]
+        for kid in others { #expect(named(kid) == ["reason=there is no key with its kid"], "\(kid)") }
+        let twice = #"{"text that people wrote":{"a":1,"a":2}}"#
+        #expect(reasons(twice) == ["reason=its header has a member more than once"])
+        #expect(reasons(#"{"alg":"HS256"}"#, twice) == ["reason=its payload has a member more than once"])
+    }
+
     @Test("a revoked token and a deactivated user are each refused with their own line and count, over both transports")
     func accessRefused() async throws {
         let server = try await WatchedServer.start()

@@ -109,7 +109,7 @@ public struct TokenKeys: Sendable {
         let text = try TokenText(token)
         let key: TokenKey
         if let name = text.header.kid {
-            guard let found = named[name] else { throw TokenRefusal("there is no key with the kid \(name.prefix(64))") }
+            guard let found = named[name] else { throw TokenRefusal(unknownKey: name) }
             key = found
         } else {
             guard let tokenSecret else { throw TokenRefusal("it names no key, and the token secret is retired") }

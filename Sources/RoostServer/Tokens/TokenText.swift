@@ -59,19 +59,29 @@ struct TokenText {
         } catch {
             throw TokenRefusal("its \(part) can't be read: \(error.message)")
         }
-        if let duplicate = scan.duplicate {
-            throw TokenRefusal("its \(part) has \(duplicate.joined(separator: ".")) more than once")
-        }
+        guard scan.duplicate == nil else { throw TokenRefusal("its \(part) has a member more than once") }
     }
 }
 
-/// Why a token is refused, for the server's log. It contains nothing of the token except names.
+/// Why a token is refused, for the server's log. Anyone can send a token, so the reason contains nothing of it except the plain name of a key.
 struct TokenRefusal: Error, Equatable {
     let reason: String
     /// The error for the client.
     var error = RoostError(.unauthenticated, "The token is not valid.")
 
     init(_ reason: String) { self.reason = reason }
+
+    /// - Parameter name: Shown if it is at most 64 letters, digits, `.`, `_` and `-`: with spaces and `=` it could pass for fields of the line.
+    init(unknownKey name: String) {
+        let isPlain =
+            !name.isEmpty && name.utf8.count <= 64
+            && name.unicodeScalars.allSatisfy { scalar in
+                scalar.isASCII
+                    && (scalar.properties.isAlphabetic || scalar.properties.numericType != nil
+                        || "._-".unicodeScalars.contains(scalar))
+            }
+        self.init(isPlain ? "there is no key with the kid \(name)" : "there is no key with its kid")
+    }
 
     init(_ reason: String, reporting error: RoostError) {
         self.reason = reason
