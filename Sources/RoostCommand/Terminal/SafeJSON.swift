@@ -26,7 +26,10 @@ extension Unicode.Scalar {
         if isASCII { return value == 0x7F || (value < 0x20 && self != "\n") }
         switch properties.generalCategory {
         case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate, .privateUse, .unassigned: return true
-        default: return properties.isDefaultIgnorableCodePoint
+        default: return showsNothing
         }
     }
+
+    /// Whether it shows nothing by itself, whatever its category: fillers, variation selectors, a cell of Braille without dots, a null note head.
+    var showsNothing: Bool { properties.isDefaultIgnorableCodePoint || value == 0x2800 || value == 0x1D159 }
 }

@@ -1,6 +1,6 @@
 extension String {
     /// The text without anything that controls a terminal or reverses the reading direction: control characters, the beginnings of escape
-    /// sequences, bidirectional overrides, invisible formatting. Text by others must not be able to move the cursor or forge a line.
+    /// sequences, bidirectional overrides, invisible characters. Text by others must not be able to move the cursor or forge a line.
     ///
     /// It is for display. The user's own text is sent unchanged: see ``withoutControls(keeping:)``.
     ///
@@ -22,11 +22,14 @@ extension String {
             case "\t": result.append(contentsOf: "    ".unicodeScalars)
             // Joiners combine parts of emoji, and are needed to write some languages.
             case "\u{200C}", "\u{200D}": result.append(scalar)
+            case _ where scalar.properties.isVariationSelector:
+                // It varies the visible character before it, as in emoji, and hides nothing there.
+                if let last = result.last, !last.properties.isWhitespace, !last.showsNothing { result.append(scalar) }
             default:
                 switch scalar.properties.generalCategory {
                 case .control, .format, .surrogate, .privateUse, .unassigned: break
                 case .lineSeparator, .paragraphSeparator: result.append(" ")
-                default: result.append(scalar)
+                default: if !scalar.showsNothing { result.append(scalar) }
                 }
             }
         }

@@ -25,4 +25,16 @@ import Testing
     func flags(text: String, shown: String) {
         #expect(text.safe() == shown)
     }
+
+    @Test(
+        "shown text has no character that shows nothing, except joiners, and variation selectors after something visible",
+        arguments: [
+            ("pay\u{3164}pal", "paypal"), ("\u{115F}\u{1160}\u{3164}\u{FFA0}.", "."), ("a\u{34F}\u{17B4}\u{2800}\u{1D159}b", "ab"),
+            ("\u{FE0F}a \u{FE0F}\u{180B}\u{E0100}b", "a b"), ("\u{2764}\u{FE0F}\u{FE0F}", "\u{2764}\u{FE0F}"),
+            ("\u{1F468}\u{200D}\u{1F469}", "\u{1F468}\u{200D}\u{1F469}"), ("\u{845B}\u{E0100}", "\u{845B}\u{E0100}"),
+        ])
+    func nothingHidden(text: String, shown: String) {
+        // Compared as characters, texts that differ in these can be equal.
+        #expect(Array(text.safe().unicodeScalars) == Array(shown.unicodeScalars))
+    }
 }
