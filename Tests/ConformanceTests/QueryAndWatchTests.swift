@@ -148,16 +148,16 @@ import Testing
         "ST-09 ST-10 a connection watches 2,000 channels at most; repeats and replacements of watched channels are allowed"
     )
     func limit() async throws {
-        let server = try await TestServer()
+        let server = try await WatchedServer.start()
         let (ann, bob) = (try await server.socket("ann"), try await server.socket("bob"))
-        let (max, page) = (Limits.watchedChannels, Limits.channelPage.max)
+        let (max, pageSize) = (Limits.watchedChannels, Limits.channelPage.max)
         var calls: [Int64] = []
         for number in 0..<max {
             calls.append(try await bob.post(CreateChannel(channel: ChannelID("c\(number)"), type: .livestream)))
         }
         for call in calls { _ = try await bob.reply(to: call, as: ChannelView.self) }
-        var query = QueryAndWatchChannels(query: QueryChannels(membership: .all, limit: page))
-        for _ in 0..<max / page { query.query.cursor = try await ann.call(query).nextCursor }
+        var query = QueryAndWatchChannels(query: QueryChannels(membership: .all, limit: pageSize))
+        for _ in 0..<max / pageSize { query.query.cursor = try await ann.call(query).nextCursor }
         let cid = try await server.socket("cid")
         try await cid.call(CreateChannel(channel: "more", type: .livestream))
         for name in ["c7", "livestream:c7"] as [ChannelID] {
@@ -176,6 +176,12 @@ import Testing
         try await ann.call(UnwatchChannel(channel: "more"))
         let both = try await ann.refusals(of: [WatchChannel(channel: "c7", limit: 0), WatchChannel(channel: "more", limit: 0)])
         #expect(both.map { $0?.code } == [nil, .limitExceeded])
+        // Calls refused before they run are counted like all others.
+        let page = try await server.metrics()
+        let counts = [WatchChannel.name, QueryAndWatchChannels.name].map {
+            page.value("roost_refusals_total", ["operation": $0, "code": "limit_exceeded"])
+        }
+        #expect(counts == [2, 1])
         try await server.stop()
     }
 }

@@ -6,7 +6,7 @@ import Synchronization
 extension Engine {
     /// Queues a writing operation. Throws `overloaded` if the queue is full, `unavailable` if the engine is stopping.
     func submit(write job: Job) throws(RoostError) {
-        if let rate = job.traits.userRate { try signals.admit(job.caller.user, job.operation, at: rate) }
+        try admit(job)
         guard !presenceTurns.withLock({ $0.mustWait(job) }) else { return }
         if let query = job.traits.channelQuery { return try findChannels(by: query, for: job) }
         guard job.presenceChannel != nil else { return try append(job, to: lanes[job.lane(of: lanes.count)]) }
@@ -36,7 +36,7 @@ extension Engine {
     /// - Parameter atOnce: Whether the calling thread, an event loop, may run it if that involves no waiting.
     @discardableResult
     func submit(read job: Job, atOnce: Bool = false) throws(RoostError) -> ReadDispatch {
-        if let rate = job.traits.userRate { try signals.admit(job.caller.user, job.operation, at: rate) }
+        try admit(job)
         let dispatch = atOnce ? readWithoutBlocking(job) : .queued
         if dispatch != .ranInline { try submit(toReaders: job) }
         return dispatch
@@ -84,6 +84,17 @@ extension Engine {
         let refusal = RoostError(.overloaded, "The server is overloaded.", retryAfterMilliseconds: 500)
         noteRefusal(of: job, refusal)
         return refusal
+    }
+
+    /// Throws `rate_limited` if the caller has done this too often.
+    private func admit(_ job: Job) throws(RoostError) {
+        guard let rate = job.traits.userRate else { return }
+        do {
+            try signals.admit(job.caller.user, job.operation, at: rate)
+        } catch {
+            noteRefusal(of: job, error)
+            throw error
+        }
     }
 
     private func noteRefusal(of job: Job, _ refusal: RoostError) {

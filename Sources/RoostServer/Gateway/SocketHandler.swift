@@ -267,7 +267,11 @@ final class SocketHandler: ChannelInboundHandler, QueuedOutput {
     private func submit(
         _ operation: some Handled, _ call: SocketSession.Call, _ caller: Caller, mayRead: Bool
     ) -> RoostError? {
-        if let refusal = services.hub.shard(of: socket).refusal(of: operation, on: socket.connection) { return refusal }
+        if let refusal = services.hub.shard(of: socket).refusal(of: operation, on: socket.connection) {
+            services.metrics.refused(type(of: operation).name, refusal.error)
+            if refusal.isUsers { services.security.reached(.channelsOfUser, user: user, address: ticket?.address) }
+            return refusal.error
+        }
         let isLimited = caller.role != .admin && caller.role != .service
         var found = Job.Found()
         if call.heldBytes > 0 { found.callBytes = services.connections.hold(call.heldBytes, of: caller.user) }

@@ -56,21 +56,22 @@ final class HubShard {
     /// The channels watched or read on a socket of this shard.
     var followed: [ChannelID] { subscriptions.followed }
 
-    /// - Returns: Why a connection can't begin an operation; nil if it can.
-    func refusal(of operation: some Handled, on connection: ConnectionID) -> RoostError? {
+    /// - Returns: Why a connection can't begin an operation, and whether that is a limit on all connections of its user; nil if it can.
+    func refusal(of operation: some Handled, on connection: ConnectionID) -> (error: RoostError, isUsers: Bool)? {
         let (count, max) = (operation.watchCountMax, Limits.watchedChannels)
         guard count > 0 else { return nil }
         // A connection's watched channels are known by id, while the call may name one as `type:id`.
         let names = (operation as? WatchChannel).map { Scope.channel($0.channel).channels } ?? []
         if names.contains(where: { subscriptions.isWatched($0, on: connection) }) { return nil }
         if subscriptions.watchedCount(of: connection) + count > max {
-            return RoostError(.limitExceeded, "A connection watches at most \(max) channels.", limit: Int64(max))
+            return (RoostError(.limitExceeded, "A connection watches at most \(max) channels.", limit: Int64(max)), false)
         }
         // A query's excess channels are reported as not watched.
         guard !names.isEmpty, !names.contains(where: { subscriptions.mayReceive($0, connection) }) else { return nil }
-        return RoostError(
+        let error = RoostError(
             .limitExceeded, "One user's connections receive at most \(subscriptions.receivedMax) channels together.",
             limit: Int64(subscriptions.receivedMax))
+        return (error, true)
     }
 
     // MARK: Sockets

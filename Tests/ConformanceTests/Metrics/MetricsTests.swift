@@ -107,6 +107,26 @@ import Testing
         try await server.stop()
     }
 
+    @Test("calls refused by a rate limit are counted as refusals of their operation, over both transports")
+    func rateLimitedCalls() async throws {
+        let server = try await WatchedServer.start()
+        let ann = try await server.socket("ann")
+        // Some are refused even if a new minute begins among them.
+        let calls = (0..<2 * Limits.signOutsPerMinute + 10).map { _ in SignOutDevice(device: "phone") }
+        var refusedCount = try await ann.refusals(of: calls).count { $0?.code == .rateLimited }
+        let token = try await server.token("ann")
+        for _ in 0..<2 {
+            let answer = try await server.request("POST", "/v1/me/devices/phone/sign-out", token: token)
+            if answer.code == "rate_limited" { refusedCount += 1 }
+        }
+        #expect(refusedCount >= 10)
+        let page = try await server.metrics()
+        let labels = ["operation": SignOutDevice.name, "code": "rate_limited"]
+        #expect(page.value("roost_refusals_total", labels) == Double(refusedCount))
+        await ann.close()
+        try await server.stop()
+    }
+
     @Test("a socket closed by its client is counted by the client's code, with all codes of apps and libraries together")
     func clientCloses() async throws {
         let server = try await WatchedServer.start()
