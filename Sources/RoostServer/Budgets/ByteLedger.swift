@@ -45,3 +45,15 @@ final class HeldBytes: Sendable {
 
     deinit { for ledger in ledgers { ledger.add(-sizeBytes) } }
 }
+
+/// An answer for a waiting caller. It counts from when the engine gives it until the caller lets go of ``held``, whatever becomes of the caller.
+struct HeldAnswer: Sendable {
+    let bytes: [UInt8]
+    /// Nil for an empty answer.
+    let held: HeldBytes?
+
+    init(_ bytes: [UInt8], in ledgers: [ByteLedger]) {
+        self.bytes = bytes
+        held = bytes.isEmpty ? nil : HeldBytes(bytes.count, in: ledgers)
+    }
+}

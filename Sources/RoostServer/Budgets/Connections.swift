@@ -234,6 +234,9 @@ final class RequestAccount: Sendable {
 
     deinit { connections.endRequest(of: user) }
 
+    /// The ledger by which the engine refuses what the user has no room for; nil for an admin or a service.
+    var limitingLedger: ByteLedger? { isLimited ? ledger : nil }
+
     /// Throws `overloaded` if the budget of the user or of all clients is used up.
     ///
     /// - Parameter ownBytes: The bytes that this request itself holds, which don't count against it.

@@ -339,7 +339,9 @@ extension ReadBatch {
 
 extension Committed {
     /// Combines an operation's notices with the destination of its answer.
-    init(_ outcome: JobOutcome, of job: Job) {
+    ///
+    /// - Parameter memory: The ledger that counts the answer to a request, in addition to the caller's.
+    init(_ outcome: JobOutcome, of job: Job, countedIn memory: ByteLedger? = nil) {
         var notices = outcome.notices
         let answer: Answer
         switch (job.destination, outcome.result) {
@@ -352,6 +354,10 @@ extension Committed {
             answer = .waiting { refused(error) }
         case (.waiting(let resume), let result):
             answer = .waiting { resume(result) }
+        case (.request(let resume), let result):
+            // Counted before the next batch begins: otherwise its operations wouldn't see this one's answers.
+            let counted = job.counted(result, in: memory)
+            answer = .waiting { resume(counted) }
         }
         self.init(
             notices: notices, answer: answer, user: job.caller.user, channel: job.scope.orderingChannel,

@@ -3,13 +3,29 @@ import RoostCore
 
 extension Engine {
     /// Runs an operation and waits for its answer as JSON: empty if an earlier call with the same key has done it.
-    func perform(_ operation: some Handled, key: IdempotencyKey? = nil, for caller: Caller) async throws -> [UInt8] {
+    func perform(_ operation: some Handled, for caller: Caller) async throws -> [UInt8] {
+        try await answer(to: operation, for: caller).bytes
+    }
+
+    /// Runs an operation and waits for its answer as JSON, which counts until it is let go: empty if an earlier call with the same key has done it.
+    ///
+    /// - Parameter callerMemory: The ledger of a limited caller. Like a call of a socket, a read is refused while it is used up, and a write while
+    ///   other answers of its batch use it up. Nil if the caller isn't limited.
+    func answer(
+        to operation: some Handled, key: IdempotencyKey? = nil, for caller: Caller, callerMemory: ByteLedger? = nil
+    ) async throws -> HeldAnswer {
         var traits = Job.Traits(operation, for: caller)
         // Such a query finds channels to watch, which the rule refuses without a connection.
         traits.channelQuery = nil
-        return try await perform(traits, for: caller) { context in
-            guard let response = try operation.handle(once: key, in: &context) else { return [] }
-            return try JSONWriter.bytes(of: response)
+        return try await withCheckedThrowingContinuation { continuation in
+            let job = Job(
+                traits, caller: caller, callerMemory: callerMemory,
+                run: { context in
+                    guard let response = try operation.handle(once: key, in: &context) else { return [] }
+                    return try JSONWriter.bytes(of: response)
+                },
+                destination: .request { continuation.resume(with: $0) })
+            submit(job) { continuation.resume(throwing: $0) }
         }
     }
 
@@ -20,11 +36,15 @@ extension Engine {
     ) async throws -> [UInt8] {
         try await withCheckedThrowingContinuation { continuation in
             let job = Job(traits, caller: caller, run: run, destination: .waiting { continuation.resume(with: $0) })
-            do {
-                if traits.isReadOnly { try submit(read: job) } else { try submit(write: job) }
-            } catch {
-                continuation.resume(throwing: error)
-            }
+            submit(job) { continuation.resume(throwing: $0) }
+        }
+    }
+
+    private func submit(_ job: Job, refused: (RoostError) -> Void) {
+        do throws(RoostError) {
+            if job.traits.isReadOnly { try submit(read: job) } else { try submit(write: job) }
+        } catch {
+            refused(error)
         }
     }
 }

@@ -274,7 +274,7 @@ final class Engine: Sendable {
         delivery.deliver(
             answered.map { job, outcome in
                 for case .event in outcome.notices { eventCount += 1 }
-                return Committed(outcome, of: job)
+                return Committed(outcome, of: job, countedIn: settings.memory)
             })
     }
 
@@ -339,6 +339,7 @@ final class Engine: Sendable {
         case .welcome(_, let refused):
             if case .failure(let error) = result { refused(error) }
         case .waiting(let resume): resume(result)
+        case .request(let resume): resume(job.counted(result, in: settings.memory))
         }
     }
 }

@@ -107,6 +107,11 @@ final class Job: Sendable {
         return Int(UInt(bitPattern: hasher.finalize()) % UInt(count))
     }
 
+    /// Returns the answer to a waiting request, counted.
+    func counted(_ result: Result<[UInt8], RoostError>, in memory: ByteLedger?) -> Result<HeldAnswer, RoostError> {
+        result.map { HeldAnswer($0, in: [memory, callerMemory].compactMap(\.self)) }
+    }
+
     /// The key that orders it: its channel, otherwise its first user.
     var order: Order {
         if let channel = scope.orderingChannel { .channel(channel) } else { .user(scope.users.min()) }
@@ -164,6 +169,8 @@ final class Job: Sendable {
         case welcome(SocketID, refused: @Sendable (RoostError) -> Void)
         /// To a waiting caller.
         case waiting(@Sendable (Result<[UInt8], RoostError>) -> Void)
+        /// To a waiting request, counted from then on for the server and for the caller's ledger.
+        case request(@Sendable (Result<HeldAnswer, RoostError>) -> Void)
     }
 }
 

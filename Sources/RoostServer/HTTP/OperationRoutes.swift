@@ -68,14 +68,20 @@ struct OperationRoutes: Sendable {
             metrics.refused(name, refusal)
             throw refusal
         }
-        // The body may have taken a while to arrive.
+        // The body may have taken a while to arrive, during which other answers of the user may have used up the budget.
         try tokens.requireUnexpired(token)
-        let body = try await engine.perform(operation, key: key, for: caller)
+        do throws(RoostError) {
+            try account.requireRoom(besides: askedBytes)
+        } catch {
+            metrics.refused(name, error)
+            throw error
+        }
+        let body = try await engine.answer(to: operation, key: key, for: caller, callerMemory: account.limitingLedger)
         withExtendedLifetime(asked) {}
-        guard !body.isEmpty else { return Response(status: .noContent, headers: [.cacheControl: "no-store"]) }
+        guard !body.bytes.isEmpty else { return Response(status: .noContent, headers: [.cacheControl: "no-store"]) }
         return Response(
             status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
-            body: try Self.body(ByteBuffer(bytes: body), account, isRead: type(of: operation).isReadOnly))
+            body: try Self.body(body, account, isRead: type(of: operation).isReadOnly))
     }
 
     /// Returns the announced size of a request's body, or the largest allowed if there is none.
@@ -84,12 +90,14 @@ struct OperationRoutes: Sendable {
         return request.headers[.transferEncoding] == nil ? 0 : Limits.bodySizeBytes
     }
 
-    /// Makes a body. Large answers count until they are handed to the connection, which then counts them until they are read.
+    /// Makes a body. Large answers, which the engine has counted, count until they are handed to the connection, which then counts them until
+    /// they are read.
     ///
-    /// A read's answer is dropped if the budget is used up by then: many requests may have begun while there was room. Writes are always answered.
-    private static func body(_ bytes: ByteBuffer, _ account: RequestAccount, isRead: Bool) throws -> ResponseBody {
+    /// A read's answer is dropped if the budget is used up by then: many requests may have begun while there was room. Writes that ran are always
+    /// answered.
+    private static func body(_ answer: HeldAnswer, _ account: RequestAccount, isRead: Bool) throws -> ResponseBody {
+        let (bytes, held) = (ByteBuffer(bytes: answer.bytes), answer.held)
         guard bytes.readableBytes >= 16 << 10 else { return .init(byteBuffer: bytes) }
-        let held = account.hold(bytes.readableBytes)
         if isRead { try account.requireRoom(besides: bytes.readableBytes) }
         return ResponseBody(contentLength: bytes.readableBytes) { writer in
             try await writer.write(bytes)

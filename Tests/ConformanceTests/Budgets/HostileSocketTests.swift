@@ -172,6 +172,67 @@ import Testing
         try await server.stop()
     }
 
+    @Test(
+        "I18 messages that edits over HTTP return unchanged and unread use up their user's budget, even if all requests began before, and no other's",
+        arguments: [false, true])
+    func unreadEdits(_ hasLateBodies: Bool) async throws {
+        let server = try await WatchedServer.start(arguments: ["--memory-budget", "8"])
+        func held() async throws -> Double { try await server.metrics().value("roost_held_bytes") ?? -1 }
+        let (mallory, ben) = (try await server.socket("mallory"), try await server.socket("ben"))
+        for (socket, channel) in [(mallory, "m"), (ben, "b")] as [(RawSocket, ChannelID)] {
+            try await socket.call(CreateChannel(channel: channel))
+        }
+        // Written as JSON, each of these characters has six bytes.
+        let text = String(repeating: "\u{1}", count: 19_999)
+        let message = try await mallory.call(
+            SendMessage(
+                channel: "m", clientId: "1", text: "a" + text, customType: "x", data: text,
+                metadata: .object(["a": .string(String(repeating: "b", count: 90_000))])))
+        await mallory.close()
+        let (token, body) = (try await server.token("mallory"), #"{"customType":"x"}"#)
+        let head = """
+            PATCH /v1/channels/m/messages/\(message.messageId) HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\n\
+            Content-Type: application/json\r\nContent-Length: \(body.utf8.count)\r\n\r\n
+            """
+        let (first, rest) = hasLateBodies ? (head, body) : (head + body, "")
+        var connections: [RawConnection] = []
+        for _ in 0..<40 {
+            let connection = try await RawConnection.connect(port: server.port, isNarrow: true)
+            try await connection.setReading(false)
+            connections.append(connection)
+        }
+        for connection in connections { connection.post(Array(first.utf8)) }
+        if hasLateBodies {
+            // All of them have begun by now, while there was room for each.
+            try await Polling.value {
+                try await held()
+            } until: {
+                $0 >= Double(connections.count * body.utf8.count)
+            }
+        }
+        for (number, connection) in connections.enumerated() {
+            if !rest.isEmpty { connection.post(Array(rest.utf8)) }
+            try await ben.call(SendMessage(channel: "b", clientId: ClientID("\(number)"), text: "on"))
+            let page = try await ben.call(ListMessages(channel: "b", limit: 100))
+            #expect(page.messages.count > number)
+            #expect(try await held() < 6_000_000)
+        }
+        // A quarter of 8 MiB was used up, and the rest of the edits refused.
+        try await Polling.value {
+            try await server.metrics().value("roost_overloaded_total", ["budget": "user"]) ?? 0
+        } until: {
+            $0 > 0
+        }
+        for connection in connections { await connection.close() }
+        try await Polling.value {
+            try await held()
+        } until: {
+            $0 == 0
+        }
+        await ben.close()
+        try await server.stop()
+    }
+
     @Test("I21 I18 calls of 32 MiB, sent with the request for the socket, are each answered once, and few are held at a time")
     func behindTheUpgrade() async throws {
         let server = try await WatchedServer.start(arguments: ["--memory-budget", "16"])

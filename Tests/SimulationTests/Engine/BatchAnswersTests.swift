@@ -41,6 +41,41 @@ struct BatchAnswersTests {
         #expect(refusals.compactMap { $0 }.allSatisfy { $0.code == .overloaded && $0.retryAfterMilliseconds != nil })
     }
 
+    @Test(
+        "I18 the answer to a request counts once, from its commit until the request lets go of it, even if nobody waits any longer")
+    func counted() throws {
+        let (server, user) = (ByteLedger(sizeBytesMax: 1 << 20), ByteLedger(sizeBytesMax: 1 << 20))
+        let answers = Mutex<[HeldAnswer]>([])
+        let take: @Sendable (Result<HeldAnswer, RoostError>) -> Void = { result in
+            if case .success(let answer) = result { answers.withLock { $0.append(answer) } }
+        }
+        func commit(_ result: Result<[UInt8], RoostError>, _ memory: ByteLedger?) -> Committed {
+            let job = Job(caller: Caller(user: "ann"), callerMemory: memory, run: { _ in [] }, destination: .request(take))
+            return Committed(JobOutcome(result: result), of: job, countedIn: server)
+        }
+        func held() -> [Int] { [server.heldBytes, user.heldBytes] }
+        let large = Result<[UInt8], RoostError>.success([UInt8](repeating: 7, count: 100_000))
+        // Admins and services have no ledger, and count for the server.
+        for memory in [user, nil] {
+            let counted = [100_000, memory == nil ? 0 : 100_000]
+            do {
+                let committed = commit(large, memory)
+                #expect(held() == counted)
+                if case .waiting(let resume) = committed.answer { resume() }
+                #expect(held() == counted)
+            }
+            let kept = answers.withLock { $0.map(\.bytes.count) }
+            #expect(held() == counted && kept == [100_000])
+            answers.withLock { $0 = [] }
+            #expect(held() == [0, 0])
+            _ = commit(large, memory)
+            #expect(held() == [0, 0])
+        }
+        let refused = commit(.failure(.overloadedMemory), user)
+        #expect(held() == [0, 0])
+        withExtendedLifetime(refused) {}
+    }
+
     @Test("a failure is noted once, though the engine rolls back what was written before it and runs the batch again")
     func noted() throws {
         struct Fault: Error {}
