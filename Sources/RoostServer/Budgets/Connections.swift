@@ -262,13 +262,26 @@ final class ConnectionTicket: Sendable {
     private struct State {
         var address: ClientAddress?
         var user: UserID?
-        /// The user whose request is being handled.
-        var requester: UserID?
-        /// The users whose answers are on their way to the event loop, in order. Nil for an answer that is the same for everyone.
-        var nextReaders: [UserID?] = []
-        /// The user whose answer is being written there.
-        var reader: UserID?
+        /// Whom the answer to the request being handled counts for.
+        var requester: Account?
+        /// The same for answers on their way to the event loop, in order. Nil for an answer that is the same for everyone.
+        var nextReaders: [Account?] = []
+        /// The same for the answer being written there.
+        var reader: Account?
         var isEnded = false
+    }
+
+    /// What the bytes of an answer count for until its client has read them.
+    private enum Account {
+        case user(UserID)
+        /// A page of the metrics, of which there are only a few.
+        case page(UnreadPages.Page)
+    }
+
+    /// Bytes of an answer, held until its client has read them.
+    enum Unread {
+        case answer(UserBytes)
+        case page(UnreadPages.Page)
     }
 
     /// The ticket of the connection whose request this task answers.
@@ -325,15 +338,28 @@ final class ConnectionTicket: Sendable {
     /// A request is being handled.
     func requestBegan() { state.withLock { $0.requester = nil } }
     /// The request is this user's.
-    func requestBelongs(to user: UserID) { state.withLock { $0.requester = user } }
+    func requestBelongs(to user: UserID) { state.withLock { $0.requester = .user(user) } }
+    /// It is answered with a page of the metrics.
+    func answers(with page: UnreadPages.Page) { state.withLock { $0.requester = .page(page) } }
     /// Its answer is sent next.
-    func answerFollows() { state.withLock { $0.nextReaders.append($0.requester) } }
+    func answerFollows() {
+        state.withLock { state in
+            state.nextReaders.append(state.requester)
+            state.requester = nil
+        }
+    }
     /// On the event loop: it is written from now on.
     func answerBegan() { state.withLock { $0.reader = $0.nextReaders.isEmpty ? nil : $0.nextReaders.removeFirst() } }
+    /// On the event loop: it is written completely.
+    func answerEnded() { state.withLock { $0.reader = nil } }
 
-    /// Counts bytes of the answer being written, for the lifetime of the returned object. Nil for a shared answer, which takes no extra memory.
-    func hold(_ sizeBytes: Int) -> UserBytes? {
-        state.withLock { $0.reader }.map { UserBytes(sizeBytes, of: $0, on: connections) }
+    /// Counts bytes of the answer being written, for the lifetime of the returned value. Nil for a shared answer, which takes no extra memory.
+    func hold(_ sizeBytes: Int) -> Unread? {
+        switch state.withLock({ $0.reader }) {
+        case .user(let user): .answer(UserBytes(sizeBytes, of: user, on: connections))
+        case .page(let page): .page(page)
+        case nil: nil
+        }
     }
 
     func ended() {

@@ -131,6 +131,7 @@ final class ConnectionHandler: ChannelDuplexHandler, RemovableChannelHandler {
         case .end:
             let isOver = state.answerEnded()
             context.write(data, promise: promise)
+            ticket.answerEnded()
             // An answer that began before the shutdown hasn't said that it is the last.
             if isOver { context.close(mode: .output, promise: nil) } else { refuse(context) }
         default:

@@ -3,7 +3,8 @@ import RoostAPI
 
 /// Counts the bytes of HTTP answers that a client hasn't read, from when they are handed to the connection until the kernel has taken them.
 ///
-/// While at least half of the server's memory budget is used, it closes the connection of a client that leaves an answer unread.
+/// While at least half of the server's memory budget is used, it closes the connection of a client that leaves an answer unread. It does the same while
+/// there are too many pages of the metrics (``UnreadPages``) for a client that leaves one of them unread.
 final class SlowReaderHandler: ChannelOutboundHandler, RemovableChannelHandler {
     typealias OutboundIn = IOData
     typealias OutboundOut = IOData
@@ -16,6 +17,7 @@ final class SlowReaderHandler: ChannelOutboundHandler, RemovableChannelHandler {
     private let readStallTimeout: TimeAmount
     private var unreadBytes = 0
     private var unreadSince: NIODeadline?
+    private var unreadPage: UnreadPages.Page?
     private var isWatching = false
 
     /// - Parameter readStallTimeout: How long an answer may be left unread under pressure.
@@ -33,9 +35,10 @@ final class SlowReaderHandler: ChannelOutboundHandler, RemovableChannelHandler {
         let handler = NIOLoopBound(self, eventLoop: context.eventLoop)
         unreadBytes += sizeBytes
         if unreadSince == nil { unreadSince = .now() }
+        if case .page(let page) = held { unreadPage = page }
         written.futureResult.whenComplete { _ in
             handler.value.unreadBytes -= sizeBytes
-            if handler.value.unreadBytes == 0 { handler.value.unreadSince = nil }
+            if handler.value.unreadBytes == 0 { (handler.value.unreadSince, handler.value.unreadPage) = (nil, nil) }
             withExtendedLifetime(held) {}
         }
         watch(context)
@@ -53,7 +56,8 @@ final class SlowReaderHandler: ChannelOutboundHandler, RemovableChannelHandler {
 
     private func look(at channel: any NIOCore.Channel, _ handler: NIOLoopBound<SlowReaderHandler>) {
         guard let unreadSince else { return isWatching = false }
-        if ticket.connections.memory.isHalfFull, NIODeadline.now() - unreadSince >= readStallTimeout {
+        let isPressed = ticket.connections.memory.isHalfFull || unreadPage?.isOneOfTooMany == true
+        if isPressed, NIODeadline.now() - unreadSince >= readStallTimeout {
             isWatching = false
             channel.close(promise: nil)
             return

@@ -20,7 +20,11 @@ struct ServiceRoutes: Sendable {
             if let reason = readiness.reason { throw RoostError(.unavailable, reason, retryAfterMilliseconds: 1000) }
             return text("ok\n")
         }
-        router.get("/metrics") { _, _ in text(try await metrics.text(), "text/plain; version=0.0.4; charset=utf-8") }
+        router.get("/metrics") { _, _ in
+            let page = try await metrics.page()
+            ConnectionTicket.current?.answers(with: page)
+            return text(page.bytes, "text/plain; version=0.0.4; charset=utf-8")
+        }
         router.get(RouterPath(GatewayChannel.socketPath)) { request, _ in
             try RequestHeaders.requireNoOperationHeaders(in: request.headers)
             _ = try DeviceHeaders.device(in: request.headers)
@@ -47,6 +51,10 @@ struct ServiceRoutes: Sendable {
     }
 
     private func text(_ text: String, _ type: String = "text/plain; charset=utf-8") -> Response {
+        self.text(ByteBuffer(string: text), type)
+    }
+
+    private func text(_ bytes: ByteBuffer, _ type: String) -> Response {
         Response(
             status: .ok,
             headers: [
@@ -54,7 +62,7 @@ struct ServiceRoutes: Sendable {
                 .contentSecurityPolicy: "default-src 'none'; style-src 'unsafe-inline'; img-src data:",
                 .xContentTypeOptions: "nosniff",
             ],
-            body: .init(byteBuffer: ByteBuffer(string: text)))
+            body: .init(byteBuffer: bytes))
     }
 }
 

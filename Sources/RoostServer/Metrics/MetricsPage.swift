@@ -14,8 +14,14 @@ struct MetricsPage: Sendable {
     let configuration: RoostServer.Configuration
     let connections: Connections
     let process = ProcessSamples()
+    let unread = UnreadPages()
 
-    func text() async throws -> String {
+    /// The page as it is now, unless too many clients leave earlier ones unread.
+    func page() async throws -> UnreadPages.Page {
+        try await unread.page { try await text() }
+    }
+
+    private func text() async throws -> String {
         let counts = try await hub.counts()
         return await withCheckedContinuation { continuation in
             // This reads files, which must block neither an event loop nor the runtime's few threads.

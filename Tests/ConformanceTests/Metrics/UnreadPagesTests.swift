@@ -1,0 +1,110 @@
+import Logging
+import NIOCore
+import NIOEmbedded
+import RoostTestSupport
+import Synchronization
+import Testing
+
+@testable import RoostServer
+
+/// How many pages `/metrics` strangers can make the server hold.
+@Suite struct UnreadPagesTests {
+    @Test("I18 eight pages exist at a time however many are unread: further requests share the last, until one is read")
+    func few() async throws {
+        let pages = UnreadPages()
+        let count = Atomic<Int>(0)
+        let make: @Sendable () async throws -> String = { "page \(count.add(1, ordering: .relaxed).newValue)" }
+        var unread: [UnreadPages.Page] = []
+        for _ in 0..<20 { unread.append(try await pages.page(make)) }
+        let texts = unread.map { String(buffer: $0.bytes) }
+        #expect(texts == (1...8).map { "page \($0)" } + [String](repeating: "page 8", count: 12))
+        unread.removeFirst()
+        for _ in 0..<2 {
+            unread.append(try await pages.page(make))
+            #expect(unread.last.map { String(buffer: $0.bytes) } == "page 9")
+        }
+        unread = []
+        // A page that is read before the next request is never served again.
+        for number in 10..<30 {
+            let page = try await pages.page(make)
+            #expect(String(buffer: page.bytes) == "page \(number)")
+        }
+    }
+
+    @Test("I18 a page counts until its client has it; while there are too many, clients that leave one unread are disconnected")
+    func closed() async throws {
+        let pages = UnreadPages()
+        let make: @Sendable () async throws -> String = { String(repeating: "x", count: 5000) }
+        for count in [UnreadPages.countMax - 1, UnreadPages.countMax] {
+            var unread: [UnreadPages.Page] = []
+            for _ in 0..<count { unread.append(try await pages.page(make)) }
+            try Self.leaveUnread(&unread, areTooMany: count == UnreadPages.countMax)
+        }
+    }
+
+    @Test("I18 connections that leave /metrics unread are closed, and one that reads is answered with the state as it is now")
+    func hostile() async throws {
+        let server = try await WatchedServer.start()
+        let before = try await server.metrics().value("roost_connections_accepted_total") ?? 0
+        var hostile: [RawConnection] = []
+        for _ in 0..<2 * UnreadPages.countMax {
+            let connection = try await RawConnection.connect(port: server.port, isNarrow: true)
+            try await connection.setReading(false)
+            // The kernel takes the first few.
+            connection.post(Array(String(repeating: "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", count: 20).utf8))
+            hostile.append(connection)
+        }
+        // Nothing else closes one within a minute. The requesting connection is open too.
+        var requestCount = 0.0
+        try await Polling.value {
+            requestCount += 1
+            let page = try await server.metrics()
+            let accepted = (page.value("roost_connections_accepted_total") ?? 0) - before - requestCount
+            return (accepted: accepted, open: page.value("roost_connections", ["state": "http"]) ?? .infinity)
+        } until: {
+            $0.accepted == Double(hostile.count) && $0.open <= Double(hostile.count)
+        }
+        #expect(try await server.metrics().value("roost_held_bytes") == 0)
+        for connection in hostile { await connection.close() }
+        try await Polling.value {
+            try await server.metrics().value("roost_connections", ["state": "http"])
+        } until: {
+            $0 == 1
+        }
+        try await server.stop()
+    }
+
+    /// Synchronous, because the connections and their clock belong to one thread.
+    private static func leaveUnread(_ pages: inout [UnreadPages.Page], areTooMany: Bool) throws {
+        let connections = Connections(
+            limits: ConnectionCounts.Configuration(), memoryBytesMax: 8 << 20, logger: Logger(label: "test"))
+        weak let first = pages.first
+        var channels: [EmbeddedChannel] = []
+        var writes: [EventLoopPromise<Void>] = []
+        while !pages.isEmpty {
+            let channel = EmbeddedChannel()
+            let ticket = connections.accept(channel)
+            try channel.pipeline.syncOperations.addHandler(SlowReaderHandler(ticket: ticket, readStallTimeout: .zero))
+            try channel.connect(to: .init(ipAddress: "127.0.0.1", port: 1)).wait()
+            let page = pages.removeFirst()
+            ticket.requestBegan()
+            ticket.answers(with: page)
+            ticket.answerFollows()
+            ticket.answerBegan()
+            let write = channel.eventLoop.makePromise(of: Void.self)
+            channel.write(IOData.byteBuffer(page.bytes), promise: write)
+            writes.append(write)
+            ticket.answerEnded()
+            channels.append(channel)
+        }
+        for channel in channels {
+            channel.embeddedEventLoop.advanceTime(by: .seconds(1))
+            #expect(channel.isActive == !areTooMany)
+        }
+        #expect(first != nil)
+        // The clients have read them, or are gone: either completes the writes.
+        for write in writes { write.succeed(()) }
+        #expect(first == nil)
+        for channel in channels { _ = try channel.finish(acceptAlreadyClosed: true) }
+    }
+}
