@@ -64,7 +64,8 @@ extension Context {
         if candidate.isBanned(at: now) {
             return RoostError(
                 .banned, "The user is banned from the channel.", rule: "member.add: not while banned",
-                until: candidate.member?.row.bannedUntil)
+                until: candidate.member?.row.bannedUntil
+            ).withRest(at: now)
         }
         if room <= 0 { return .memberLimit(access.policy.maxMembers) }
         guard try transaction.hasRoomForChannel(candidate.user, max: options.channelsPerUser) else {
