@@ -205,7 +205,8 @@ extension Scope {
 public enum RevocationMargin {
     /// A node decides by its own clock whether a token has expired, and the revocations are deleted by the database's. If that is ahead, after
     /// a failover or for a moment, a revocation that it deletes too early is gone, and its token is accepted again until the nodes find it expired. A
-    /// day covers every wrong clock that isn't noticed otherwise, and wrong time zones.
+    /// day covers every wrong clock that isn't noticed otherwise, and wrong time zones. Of more than ``Limits/revokedTokens`` expired ones, those that
+    /// expired first are deleted sooner.
     public static let seconds = 86_400
 }
 
@@ -239,10 +240,17 @@ extension Context {
         let others: SQL = "SELECT COUNT(*) FROM revoked_tokens WHERE token_id <> \(token)"
         let count = try transaction.first("\(others) AND expires_at > \(now.minusClockSkew)", { $0.int() }) ?? 0
         guard count < countMax else { return nil }
-        // The expired ones are kept only in case a clock is wrong, and mustn't grow without limit within their day.
+        // The expired ones are kept only in case a clock is wrong, and mustn't grow without limit within their day. Those that expired last stay: by
+        // a clock that is right they may be valid.
         let expiredCount = try transaction.first("\(others) AND expires_at <= \(now.minusClockSkew)", { $0.int() }) ?? 0
-        if expiredCount >= Limits.revokedTokens {
-            try transaction.perform("DELETE FROM revoked_tokens WHERE expires_at <= \(now.minusClockSkew)")
+        let excess = expiredCount + 1 - Limits.revokedTokens
+        if excess > 0 {
+            try transaction.perform(
+                """
+                DELETE FROM revoked_tokens WHERE token_id IN (
+                    SELECT token_id FROM revoked_tokens WHERE token_id <> \(token) AND expires_at <= \(now.minusClockSkew)
+                    ORDER BY expires_at LIMIT \(excess))
+                """)
         }
         try transaction.perform(
             """
