@@ -16,12 +16,15 @@ final class AccessGate: Sendable {
         var revision: Int64
         /// Users by their hash. A collision costs a query.
         var users: Set<Int> = []
-        /// Tokens and signed-out devices, and the time when each may be forgotten.
+        /// Tokens, and the time when each may be forgotten.
         var tokens: [Int: Timestamp] = [:]
-        var tokensPrunedAbove: Int
+        /// Signed-out devices, likewise.
+        var devices: [Int: Timestamp] = [:]
+        var prunedAbove: Int
         /// The clock of revocations.
         let now: @Sendable () -> Timestamp
         let tokensKeptMin: Int
+        let expiredTokensMax: Int
     }
 
     private let state: Mutex<State>
@@ -34,12 +37,15 @@ final class AccessGate: Sendable {
 
     /// Loads all changes so far.
     ///
-    /// - Parameter tokensKeptMin: How many revoked tokens are kept before expired ones are searched for.
-    init(_ database: any Database, tokensKeptMin: Int = 1024) throws {
+    /// - Parameters:
+    ///   - tokensKeptMin: How many revoked tokens and signed-out devices are kept before expired ones are searched for.
+    ///   - expiredTokensMax: How many expired ones of the tokens are kept then, as in the database.
+    init(_ database: any Database, tokensKeptMin: Int = 1024, expiredTokensMax: Int = Limits.revokedTokens) throws {
         let loaded = try database.read { transaction in
             let (revision, epoch) = try transaction.accessRevisionAndEpoch()
             var state = State(
-                revision: revision, tokensPrunedAbove: tokensKeptMin, now: { database.now() }, tokensKeptMin: tokensKeptMin)
+                revision: revision, prunedAbove: tokensKeptMin, now: { database.now() }, tokensKeptMin: tokensKeptMin,
+                expiredTokensMax: expiredTokensMax)
             try transaction.eachAccessChange(after: 0) { state.insert($0) }
             return (state: state, epoch: epoch)
         }
@@ -75,7 +81,7 @@ final class AccessGate: Sendable {
     func requireAccess(_ context: Context) throws {
         let caller = context.caller
         let isConcerned = state.withLock { state in
-            guard !state.users.isEmpty || !state.tokens.isEmpty else { return false }
+            guard !state.users.isEmpty || !state.tokens.isEmpty || !state.devices.isEmpty else { return false }
             return caller.accessSubjects.contains { state.holds($0) }
         }
         if isConcerned { try context.requireAccess() }
@@ -98,7 +104,7 @@ final class AccessGate: Sendable {
 extension AccessGate.State {
     fileprivate mutating func insert(_ change: AccessChange) {
         switch change {
-        // As long as the database keeps the revocation.
+        // As long as the database keeps the revocation, unless it has too many of expired tokens.
         case .revoked(_, let until): insert(change.subject, until: until.after(seconds: RevocationMargin.seconds))
         // Its sockets are closed at once; their earlier calls have run long before this expires.
         case .signedOut: insert(change.subject, until: now().after(seconds: Self.signedOutSeconds))
@@ -109,13 +115,23 @@ extension AccessGate.State {
     fileprivate mutating func insert(_ subject: AccessSubject, until: Timestamp) {
         switch subject {
         case .user(let user): users.insert(user.hashValue)
-        case .token, .device:
-            tokens[Self.key(of: subject)] = until
-            guard tokens.count > tokensPrunedAbove else { return }
-            let past = now().minusClockSkew
-            tokens = tokens.filter { $0.value > past }
-            tokensPrunedAbove = max(tokensKeptMin, tokens.count * 2)
+        case .token: tokens[Self.key(of: subject)] = until
+        case .device: devices[Self.key(of: subject)] = until
         }
+        if tokens.count + devices.count > prunedAbove { prune() }
+    }
+
+    /// Forgets what is past and, as the database does, all but a number of the expired tokens: those that expired first.
+    private mutating func prune() {
+        let past = now().minusClockSkew
+        devices = devices.filter { $0.value > past }
+        tokens = tokens.filter { $0.value > past }
+        let expiredUntil = past.after(seconds: RevocationMargin.seconds)
+        let expired = tokens.filter { $0.value <= expiredUntil }
+        if expired.count > expiredTokensMax {
+            for (key, _) in expired.sorted(by: { $0.value < $1.value }).dropLast(expiredTokensMax) { tokens[key] = nil }
+        }
+        prunedAbove = max(tokensKeptMin, (tokens.count + devices.count) * 2)
     }
 
     /// Until when a subject is kept whose access an operation is about to change. Any user can sign out devices that don't exist: these are soon
@@ -130,7 +146,8 @@ extension AccessGate.State {
     fileprivate func holds(_ subject: AccessSubject) -> Bool {
         switch subject {
         case .user(let user): users.contains(user.hashValue)
-        case .token, .device: tokens[Self.key(of: subject)] != nil
+        case .token: tokens[Self.key(of: subject)] != nil
+        case .device: devices[Self.key(of: subject)] != nil
         }
     }
 }
