@@ -49,6 +49,9 @@ public struct EffectKind: Sendable {
         self.run = run
     }
 
+    /// The most seconds that an effect can be leased for.
+    public static let leaseSecondsMax = 60
+
     /// Returns the seconds until a retry after a number of failures: 1, 2, 4 and so on, at most an hour.
     public static func pauseSeconds(after attempts: Int) -> Int { attempts > 12 ? 3600 : min(1 << max(0, attempts - 1), 3600) }
 }
@@ -141,6 +144,20 @@ extension NewRow.Kind {
 
 // MARK: Running effects
 
+extension Effect {
+    /// Whether it is due.
+    ///
+    /// Pushes are requested for at once. One that is later than any request, pause or lease could make it dates from before the clock was set back,
+    /// and doesn't wait until the clock gets there again. If another node has leased it, it is performed twice.
+    fileprivate func isDue(at now: Timestamp) -> Bool {
+        if dueAt <= now { return true }
+        guard kind == .push else { return false }
+        let longest = attempts == 0 ? 0 : max(EffectKind.pauseSeconds(after: attempts), EffectKind.leaseSecondsMax)
+        // Transactions of one moment may differ a little.
+        return dueAt > now.after(seconds: longest + 1)
+    }
+}
+
 extension Transaction {
     /// Returns due effects of some kinds, and when the next of the others is due. Those longest due come first, whatever their
     /// kind, so many of one kind don't hold up the others.
@@ -161,8 +178,8 @@ extension Transaction {
                     kind: kind, key: row.string(), payload: row.string(), dueAt: row.timestamp(), revision: row.int64(),
                     attempts: row.int())
             }
-            due += oldest.lazy.filter { $0.dueAt <= now }.prefix(limit)
-            if let waiting = oldest.first(where: { $0.dueAt > now }) { next = min(next ?? waiting.dueAt, waiting.dueAt) }
+            due += oldest.lazy.filter { $0.isDue(at: now) }.prefix(limit)
+            if let waiting = oldest.first(where: { !$0.isDue(at: now) }) { next = min(next ?? waiting.dueAt, waiting.dueAt) }
         }
         due.sort { $0.dueAt < $1.dueAt }
         return (due, next)
@@ -175,7 +192,7 @@ extension Transaction {
         let sql: SQL = "SELECT kind, effect_key, failure FROM effects WHERE dead_at IS NOT NULL ORDER BY dead_at DESC LIMIT 1"
         state.lastDead = try first(sql) { "\($0.string()) \($0.string()): \($0.optionalString() ?? "unknown")" }
         let (due, _) = try effectsDue(of: kinds, at: now, limit: 1)
-        state.lateMilliseconds = due.map { now.milliseconds - $0.dueAt.milliseconds }.max() ?? 0
+        state.lateMilliseconds = max(0, due.map { now.milliseconds - $0.dueAt.milliseconds }.max() ?? 0)
         // Skips from kind to kind in the index, past any number of effects.
         var kind = try first("SELECT MIN(kind) FROM effects") { $0.optionalString() } ?? nil
         while let found = kind {

@@ -86,10 +86,9 @@ extension Context {
     }
 
     fileprivate mutating func push(_ request: PushRequest) throws {
-        // Due at once: only a clock that has gone back since makes a queued one later. Transactions of one moment may differ a little.
+        // For no later than now: `effectsDue` relies on it.
         try scheduleUnlessQueued(
-            .push, key: Fingerprint.of(request.subject), payload: try StoredJSON.encode(request) ?? "", at: now,
-            movingFromAfter: now.after(seconds: 1))
+            .push, key: Fingerprint.of(request.subject), payload: try StoredJSON.encode(request) ?? "", at: now)
     }
 
     /// Requests the pushes of what arrived during a hand-off: those requests found the row queued.

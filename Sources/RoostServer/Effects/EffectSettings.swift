@@ -12,8 +12,8 @@ package struct EffectSettings: Sendable {
     package var inFlightMax = 32
     /// The most effects of one kind with a performer under way at one time.
     package var performedMax = 16
-    /// The time limit of a performer. A lease lasts twice that.
-    package var performingTime = Duration.seconds(30)
+    /// The time limit of a performer. A lease lasts twice that, at most ``EffectKind/leaseSecondsMax``.
+    package var performingTime = Duration.seconds(EffectKind.leaseSecondsMax / 2)
     /// How often to look for effects that other nodes committed, or that became due by a clock change.
     package var pollInterval = Duration.seconds(1)
     /// The pause after a failure of the database or the engine.

@@ -299,32 +299,43 @@ struct PushTests {
         #expect(Set(rest.map(\.message.text)) == ["other", "4"] && rest.count == 2)
     }
 
-    @Test("messages are handed off at once after the clock was set back, and with them one requested before that")
+    @Test("a push requested before the clock was set back is handed off at once, without another message, and with the next ones")
     func clockSetBack() throws {
         let world = try Self.world()
         try send(SendMessage(channel: "room", clientId: "1", text: "1"), in: world)
         world.advance(milliseconds: -3_600_000)
-        #expect(try Self.waiting(in: world).isEmpty)
+        #expect(try Self.waiting(in: world).count == 1)
+        let state = try world.database.read { try $0.effectsState(of: [.push], at: world.now) }
+        #expect(state.lateMilliseconds == 0)
         try send(SendMessage(channel: "room", clientId: "2", text: "2"), in: world)
         #expect(try Self.handOff(in: world).map(\.message.text) == ["1", "2"])
     }
 
-    @Test(
-        "a push that was started while the clock was a day ahead is started again with the channel's next, one just started isn't")
+    @Test("a push that was started or has failed before the clock was set back waits no longer than its lease or pause")
     func startedBeforeClockSetBack() throws {
         let world = try Self.world()
         let start = world.now
-        for (ahead, count) in [(86_400_000, 1), (0, 0)] as [(Int64, Int)] {
+        for (ahead, attempts, hasFailed, count) in [
+            (5_400_000, 1, false, 1), (5_400_000, 1, true, 1), (86_400_000, 20, true, 1), (62_000, 1, false, 1),
+            (0, 1, false, 0), (0, 20, true, 0),
+        ] as [(Int64, Int, Bool, Int)] {
+            try world.execute("DELETE FROM effects")
             world.now = start
             world.advance(milliseconds: ahead)
-            try send(SendMessage(channel: "room", clientId: "\(ahead) first", text: "1"), in: world)
+            let id = ClientID("\(ahead) \(attempts) \(hasFailed)")
+            try send(SendMessage(channel: "room", clientId: id, text: "1"), in: world)
             let effect = try #require(try Self.waiting(in: world).first)
-            let leased = try world.inContext { try $0.lease(effect, until: world.now.after(seconds: 60)) }
-            #expect(leased != nil)
+            let lease = world.now.after(seconds: EffectKind.leaseSecondsMax)
+            let started = try world.inContext { try $0.lease(effect, until: lease) }
+            let leased = try #require(started)
+            if hasFailed {
+                let isDead = try world.inContext {
+                    try $0.recordFailure(of: leased, attempts: attempts, reason: "", as: .push)
+                }
+                #expect(!isDead)
+            }
             world.now = start.after(seconds: 1)
-            try send(SendMessage(channel: "room", clientId: "\(ahead) second", text: "2"), in: world)
-            #expect(try Self.waiting(in: world).count == count)
-            _ = try Self.handOff(in: world)
+            #expect(try Self.waiting(in: world).count == count, "\(ahead) \(attempts) \(hasFailed)")
         }
     }
 
