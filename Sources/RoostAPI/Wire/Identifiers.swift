@@ -67,12 +67,12 @@ extension Identifier {
         guard !hasForbiddenCharacters else {
             throw .invalidArgument(field, "must not contain control characters, '/' or ','")
         }
-        guard isASCII || rawValue.inFormC.utf8.elementsEqual(rawValue.utf8) else {
+        guard isASCII || rawValue.precomposedStringWithCanonicalMapping.utf8.elementsEqual(rawValue.utf8) else {
             throw .invalidArgument(field, "must be in Unicode's normalization form C")
         }
     }
 
-    private var isASCII: Bool { rawValue.utf8.allSatisfy { $0 < 0x80 } }
+    var isASCII: Bool { rawValue.utf8.allSatisfy { $0 < 0x80 } }
 
     private var hasForbiddenCharacters: Bool {
         // Most ids are ASCII, for which checking bytes is enough.
