@@ -11,16 +11,7 @@ extension RealClusterTests {
 
         @Test("I3 AM-07 D-29 a silence begun on one node ends on each by PostgreSQL's clock, however far theirs are off")
         func silence() async throws {
-            let nats = try await NATSServer.start()
-            let nodes = try await NodeProcesses.start(2, on: .shared, nats)
-            do {
-                try await Self.putClocksOff(nodes)
-                try await silence(on: nodes)
-            } catch {
-                Issue.record(error)
-            }
-            await nodes.end()
-            await nats.stop()
+            try await Self.withTwoNodes { try await silence(on: $0) }
         }
 
         private func silence(on nodes: NodeProcesses) async throws {
@@ -51,16 +42,7 @@ extension RealClusterTests {
 
         @Test("I3 SB-51 SB-54 the times of messages written by alternating nodes don't go back, whatever any clock does")
         func times() async throws {
-            let nats = try await NATSServer.start()
-            let nodes = try await NodeProcesses.start(2, on: .shared, nats)
-            do {
-                try await Self.putClocksOff(nodes)
-                try await times(on: nodes)
-            } catch {
-                Issue.record(error)
-            }
-            await nodes.end()
-            await nats.stop()
+            try await Self.withTwoNodes { try await times(on: $0) }
         }
 
         private func times(on nodes: NodeProcesses) async throws {
@@ -86,16 +68,7 @@ extension RealClusterTests {
 
         @Test("a device's token and a single one stay revoked while their time is left, though PostgreSQL's clock is ahead of it")
         func revocations() async throws {
-            let nats = try await NATSServer.start()
-            let nodes = try await NodeProcesses.start(2, on: .shared, nats)
-            do {
-                try await Self.putClocksOff(nodes, ofNodes: [nil, nil])
-                try await revocations(on: nodes)
-            } catch {
-                Issue.record(error)
-            }
-            await nodes.end()
-            await nats.stop()
+            try await Self.withTwoNodes(clocksOffBy: [nil, nil]) { try await revocations(on: $0) }
         }
 
         private func revocations(on nodes: NodeProcesses) async throws {
@@ -124,18 +97,11 @@ extension RealClusterTests {
 
         @Test("a user's newest tokens are revoked though PostgreSQL's clock is behind their time of issue")
         func newestTokens() async throws {
-            let nats = try await NATSServer.start()
-            let nodes = try await NodeProcesses.start(2, on: .shared, nats)
-            do {
-                try await Self.putClocksOff(nodes, ofNodes: [nil, nil])
+            try await Self.withTwoNodes(clocksOffBy: [nil, nil]) { nodes in
                 // Five minutes behind.
                 try Self.moveClock(nodes, by: -3900)
                 try await newestTokens(on: nodes)
-            } catch {
-                Issue.record(error)
             }
-            await nodes.end()
-            await nats.stop()
         }
 
         private func newestTokens(on nodes: NodeProcesses) async throws {
@@ -153,10 +119,26 @@ extension RealClusterTests {
 
         // MARK: Clocks
 
+        /// Starts two nodes, puts the clocks off, and ends the nodes whatever the body throws.
+        private static func withTwoNodes(
+            clocksOffBy offsets: [String?] = ["-2h", "+2h"], _ body: (NodeProcesses) async throws -> Void
+        ) async throws {
+            let nats = try await NATSServer.start()
+            let nodes = try await NodeProcesses.start(2, on: .shared, nats)
+            do {
+                try await putClocksOff(nodes, ofNodes: offsets)
+                try await body(nodes)
+            } catch {
+                Issue.record(error)
+            }
+            await nodes.end()
+            await nats.stop()
+        }
+
         /// Gives PostgreSQL an adjustable clock, an hour ahead, and the nodes their own clocks, if libfaketime is installed.
         ///
         /// - Parameter offsets: How far each node's clock is off; nil for one that is right.
-        private static func putClocksOff(_ nodes: NodeProcesses, ofNodes offsets: [String?] = ["-2h", "+2h"]) async throws {
+        private static func putClocksOff(_ nodes: NodeProcesses, ofNodes offsets: [String?]) async throws {
             try nodes.postgres.run(
                 sql: [
                     "CREATE TABLE moved_clock (ahead INTERVAL NOT NULL)", "INSERT INTO moved_clock VALUES ('1 hour')",

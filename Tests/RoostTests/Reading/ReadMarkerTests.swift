@@ -8,12 +8,16 @@ import Testing
 /// What ends marking a channel as read while it is shown, and what doesn't.
 @MainActor @Suite("Reading: marking what is shown", .timeLimit(.minutes(5)))
 struct ReadMarkerTests {
-    @Test("AM-45 a concealment that is given up isn't taken for a mark as unread: later messages are marked on the screen")
-    func concealmentGivenUp() async throws {
+    private static func offlineChat() -> Chat {
         var configuration = Chat.Configuration(
             storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         configuration.transport = TinyServer()
-        let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+        return Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+    }
+
+    @Test("AM-45 a concealment that is given up isn't taken for a mark as unread: later messages are marked on the screen")
+    func concealmentGivenUp() async throws {
+        let chat = Self.offlineChat()
         let (store, outbox) = (try await chat.driver.prepare().store, try await chat.driver.files().outbox)
         // The newest change is no message, so concealing moves the position though nothing is unread.
         try await store.write([
@@ -43,10 +47,7 @@ struct ReadMarkerTests {
 
     @Test("AM-45 the newest message that the list holds is marked, whatever part of the list is visible")
     func wholeList() async throws {
-        var configuration = Chat.Configuration(
-            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        configuration.transport = TinyServer()
-        let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
+        let chat = Self.offlineChat()
         let (store, outbox) = (try await chat.driver.prepare().store, try await chat.driver.files().outbox)
         let seqs: ClosedRange<Seq> = 1...40
         try await store.write([
