@@ -16,7 +16,7 @@ struct MetricsPage: Sendable {
     let process = ProcessSamples()
     let unread = UnreadPages()
 
-    /// The page as it is now, unless too many clients leave earlier ones unread.
+    /// The page as it is now. Requests at the same moment share one, and so do all while too many clients leave earlier ones unread.
     func page() async throws -> UnreadPages.Page {
         try await unread.page { try await text() }
     }

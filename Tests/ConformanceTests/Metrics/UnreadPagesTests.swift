@@ -42,6 +42,42 @@ import Testing
         }
     }
 
+    @Test(
+        "I18 pages are made one at a time, the first too: requests that arrive meanwhile share it, and the last one made is the newest"
+    )
+    func together() async throws {
+        let pages = UnreadPages()
+        let begun = Atomic<Int>(0)
+        let running = Atomic<Int>(0)
+        let overlaps = Atomic<Int>(0)
+        let make: @Sendable () async throws -> String = {
+            let number = begun.add(1, ordering: .relaxed).newValue
+            if running.add(1, ordering: .relaxed).newValue > 1 { overlaps.add(1, ordering: .relaxed) }
+            // The other requests arrive.
+            for _ in 0..<100 { await Task.yield() }
+            running.subtract(1, ordering: .relaxed)
+            return "\(number)"
+        }
+        var unread = try await withThrowingTaskGroup(of: UnreadPages.Page.self) { group in
+            for _ in 0..<20 { group.addTask { try await pages.page(make) } }
+            var shared: [UnreadPages.Page] = []
+            for try await page in group { shared.append(page) }
+            return shared
+        }
+        for _ in 0..<UnreadPages.countMax { unread.append(try await pages.page(make)) }
+        let counts = [overlaps.load(ordering: .relaxed), begun.load(ordering: .relaxed)]
+        #expect(counts == [0, UnreadPages.countMax])
+        #expect(unread.last.map { String(buffer: $0.bytes) } == "\(UnreadPages.countMax)")
+    }
+
+    @Test("a page that can't be made is made again for the next request")
+    func failed() async throws {
+        let pages = UnreadPages()
+        await #expect(throws: CancellationError.self) { _ = try await pages.page { throw CancellationError() } }
+        let page = try await pages.page { "page" }
+        #expect(String(buffer: page.bytes) == "page")
+    }
+
     @Test("I18 connections that leave /metrics unread are closed, and one that reads is answered with the state as it is now")
     func hostile() async throws {
         let server = try await WatchedServer.start()
