@@ -353,6 +353,14 @@ final class ConnectionTicket: Sendable {
     /// On the event loop: it is written completely.
     func answerEnded() { state.withLock { $0.reader = nil } }
 
+    /// A page of the metrics that the connection has and that isn't written completely: it may wait because the client leaves earlier answers unread.
+    var waitingPage: UnreadPages.Page? {
+        state.withLock { state in
+            for case .page(let page)? in [state.reader] + state.nextReaders + [state.requester] { return page }
+            return nil
+        }
+    }
+
     /// Counts bytes of the answer being written, for the lifetime of the returned value. Nil for a shared answer, which takes no extra memory.
     func hold(_ sizeBytes: Int) -> Unread? {
         switch state.withLock({ $0.reader }) {

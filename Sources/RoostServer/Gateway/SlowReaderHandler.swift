@@ -4,8 +4,9 @@ import RoostAPI
 /// Counts the bytes of HTTP answers that a client hasn't read, from when they are handed to the connection until the kernel has taken them.
 ///
 /// While at least half of the server's memory budget is used, it closes the connection of a client that leaves an answer unread. It does the same while
-/// there are too many pages of the metrics (``UnreadPages``) for a client that leaves one of them unread.
-final class SlowReaderHandler: ChannelOutboundHandler, RemovableChannelHandler {
+/// there are too many pages of the metrics (``UnreadPages``) for a client that leaves one of them unread, or anything before it.
+final class SlowReaderHandler: ChannelDuplexHandler, RemovableChannelHandler {
+    typealias InboundIn = ByteBuffer
     typealias OutboundIn = IOData
     typealias OutboundOut = IOData
 
@@ -18,6 +19,8 @@ final class SlowReaderHandler: ChannelOutboundHandler, RemovableChannelHandler {
     private var unreadBytes = 0
     private var unreadSince: NIODeadline?
     private var unreadPage: UnreadPages.Page?
+    /// Since when nothing more is written, because the client leaves so much unread, in answers of any size. A page may be waiting.
+    private var unwritableSince: NIODeadline?
     private var isWatching = false
 
     /// - Parameter readStallTimeout: How long an answer may be left unread under pressure.
@@ -45,6 +48,16 @@ final class SlowReaderHandler: ChannelOutboundHandler, RemovableChannelHandler {
         context.write(data, promise: written)
     }
 
+    func channelWritabilityChanged(context: ChannelHandlerContext) {
+        if context.channel.isWritable {
+            unwritableSince = nil
+        } else if unwritableSince == nil {
+            unwritableSince = .now()
+            watch(context)
+        }
+        context.fireChannelWritabilityChanged()
+    }
+
     /// Checks again once a second while something is unread.
     private func watch(_ context: ChannelHandlerContext) {
         guard !isWatching else { return }
@@ -55,13 +68,16 @@ final class SlowReaderHandler: ChannelOutboundHandler, RemovableChannelHandler {
     }
 
     private func look(at channel: any NIOCore.Channel, _ handler: NIOLoopBound<SlowReaderHandler>) {
-        guard let unreadSince else { return isWatching = false }
+        guard channel.isActive, unreadSince != nil || unwritableSince != nil else { return isWatching = false }
         let isPressed = ticket.connections.memory.isHalfFull || unreadPage?.isOneOfTooMany == true
-        if isPressed, NIODeadline.now() - unreadSince >= readStallTimeout {
+        let holdsUp = ticket.waitingPage?.isOneOfTooMany == true
+        if isPressed && hasStalled(since: unreadSince) || holdsUp && hasStalled(since: unwritableSince) {
             isWatching = false
             channel.close(promise: nil)
             return
         }
         channel.eventLoop.scheduleTask(in: Self.interval) { handler.value.look(at: channel, handler) }
     }
+
+    private func hasStalled(since time: NIODeadline?) -> Bool { time.map { NIODeadline.now() - $0 >= readStallTimeout } ?? false }
 }

@@ -78,27 +78,45 @@ import Testing
         #expect(String(buffer: page.bytes) == "page")
     }
 
-    @Test("I18 connections that leave /metrics unread are closed, and one that reads is answered with the state as it is now")
-    func hostile() async throws {
+    @Test(
+        "I18 a page that waits behind unread answers, however small, is left unread too, until the client reads on",
+        arguments: [false, true])
+    func waiting(isBegun: Bool) async throws {
+        let pages = UnreadPages()
+        var unread: [UnreadPages.Page] = []
+        for count in 1...UnreadPages.countMax {
+            let page = try await pages.page { "page" }
+            unread.append(page)
+            try Self.wait(with: page, isBegun: isBegun, areTooMany: count == UnreadPages.countMax)
+        }
+    }
+
+    @Test(
+        "I18 connections that leave /metrics unread are closed, and one that reads is answered with the state as it is now",
+        arguments: [("GET", 20), ("HEAD", 5000)])
+    func hostile(method: String, count: Int) async throws {
         let server = try await WatchedServer.start()
         let before = try await server.metrics().value("roost_connections_accepted_total") ?? 0
+        var requestCount = 0.0
         var hostile: [RawConnection] = []
         for _ in 0..<2 * UnreadPages.countMax {
             let connection = try await RawConnection.connect(port: server.port, isNarrow: true)
             try await connection.setReading(false)
             // The kernel takes the first few.
-            connection.post(Array(String(repeating: "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", count: 20).utf8))
+            connection.post(Array(String(repeating: "\(method) /metrics HTTP/1.1\r\nHost: x\r\n\r\n", count: count).utf8))
             hostile.append(connection)
+            // Each connection gets some pages before the next one begins, so they come to a halt at different pages.
+            for _ in 0..<10 { _ = try await server.metrics() }
+            requestCount += 10
         }
-        // Nothing else closes one within a minute. The requesting connection is open too.
-        var requestCount = 0.0
+        // Nothing else closes one within a minute. Fewer than may exist are left, and the requesting connection is open too.
         try await Polling.value {
             requestCount += 1
             let page = try await server.metrics()
             let accepted = (page.value("roost_connections_accepted_total") ?? 0) - before - requestCount
             return (accepted: accepted, open: page.value("roost_connections", ["state": "http"]) ?? .infinity)
         } until: {
-            $0.accepted == Double(hostile.count) && $0.open <= Double(hostile.count)
+            $0.accepted == Double(hostile.count) && $0.open <= Double(UnreadPages.countMax)
         }
         #expect(try await server.metrics().value("roost_held_bytes") == 0)
         for connection in hostile { await connection.close() }
@@ -108,6 +126,32 @@ import Testing
             $0 == 1
         }
         try await server.stop()
+    }
+
+    /// Synchronous, like ``leaveUnread(_:areTooMany:)``.
+    private static func wait(with page: UnreadPages.Page, isBegun: Bool, areTooMany: Bool) throws {
+        let connections = Connections(
+            limits: ConnectionCounts.Configuration(), memoryBytesMax: 8 << 20, logger: Logger(label: "test"))
+        for isRead in [true, false] {
+            let channel = EmbeddedChannel()
+            let ticket = connections.accept(channel)
+            try channel.pipeline.syncOperations.addHandler(SlowReaderHandler(ticket: ticket, readStallTimeout: .zero))
+            try channel.connect(to: .init(ipAddress: "127.0.0.1", port: 1)).wait()
+            // The client leaves other answers unread, so this one's task waits before its head is written, or after.
+            channel.isWritable = false
+            channel.pipeline.fireChannelWritabilityChanged()
+            ticket.requestBegan()
+            ticket.answers(with: page)
+            ticket.answerFollows()
+            if isBegun { ticket.answerBegan() }
+            if isRead {
+                channel.isWritable = true
+                channel.pipeline.fireChannelWritabilityChanged()
+            }
+            channel.embeddedEventLoop.advanceTime(by: .seconds(1))
+            #expect(channel.isActive == (isRead || !areTooMany))
+            _ = try channel.finish(acceptAlreadyClosed: true)
+        }
     }
 
     /// Synchronous, because the connections and their clock belong to one thread.
