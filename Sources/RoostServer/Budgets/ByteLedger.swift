@@ -35,25 +35,26 @@ final class ByteLedger: Sendable {
 /// Bytes held during the lifetime of this object: an answer until it is written, a body until it is read.
 final class HeldBytes: Sendable {
     private let ledgers: [ByteLedger]
-    private let sizeBytes: Int
+    private let sizeBytes: Atomic<Int>
 
     init(_ sizeBytes: Int, in ledgers: [ByteLedger]) {
         self.ledgers = ledgers
-        self.sizeBytes = sizeBytes
+        self.sizeBytes = Atomic(sizeBytes)
         for ledger in ledgers { ledger.add(sizeBytes) }
     }
 
-    deinit { for ledger in ledgers { ledger.add(-sizeBytes) } }
+    deinit { change(to: 0) }
+
+    /// Counts another number of bytes from now on.
+    func change(to newSizeBytes: Int) {
+        let change = newSizeBytes - sizeBytes.exchange(newSizeBytes, ordering: .relaxed)
+        for ledger in ledgers { ledger.add(change) }
+    }
 }
 
-/// An answer for a waiting caller. It counts from when the engine gives it until the caller lets go of ``held``, whatever becomes of the caller.
+/// An answer for a waiting request. It counts from when it is made until the request lets go of ``held``, whatever becomes of the request.
 struct HeldAnswer: Sendable {
     let bytes: [UInt8]
     /// Nil for an empty answer.
     let held: HeldBytes?
-
-    init(_ bytes: [UInt8], in ledgers: [ByteLedger]) {
-        self.bytes = bytes
-        held = bytes.isEmpty ? nil : HeldBytes(bytes.count, in: ledgers)
-    }
 }

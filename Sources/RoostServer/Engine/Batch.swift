@@ -8,6 +8,8 @@ struct JobOutcome: Sendable {
     var notices: [Notice] = []
     var callerSeq: Seq = 0
     var effectDueAt: Timestamp?
+    /// The count of its answer, if that is counted already.
+    var held: HeldBytes?
 
     var refusal: RoostError? { if case .failure(let refusal) = result { refusal } else { nil } }
 }
@@ -98,24 +100,33 @@ extension Job {
 
 /// The answers of a writing batch, held until it is committed.
 private struct BatchAnswers {
-    /// Their total size.
+    /// The total size of those that aren't counted yet.
     private(set) var sizeBytes = 0
-    /// The sizes of large answers, by the ledger that they will be counted in.
+    /// How much of the large answers isn't counted yet, by the ledger of their caller.
     private var large: [ObjectIdentifier: Int] = [:]
     /// The weight assumed for a write's answer before it exists. A stored message in the answer can be five hundred times as large.
     private static let smallBytes = 2 << 10
 
     /// Whether a job's caller may have one more. A caller with large answers in the batch gets no more of them than its budget holds: otherwise one
-    /// user's answers would leave no room for the others' operations.
+    /// user's answers would leave no room for the others' operations. A request may not even have the first if other answers use up the budget:
+    /// each lane, and each batch, would have room for another.
     func haveRoom(for job: Job) -> Bool {
-        guard !large.isEmpty, let memory = job.callerMemory, let pending = large[ObjectIdentifier(memory)] else { return true }
-        return memory.heldBytes + pending < memory.sizeBytesMax
+        guard let memory = job.callerMemory else { return true }
+        let pending = large.isEmpty ? nil : large[ObjectIdentifier(memory)]
+        guard job.isOfRequest || pending != nil else { return true }
+        return !job.isCallersMemoryFull(with: pending ?? 0)
     }
 
-    mutating func add(_ sizeBytes: Int, of job: Job) {
-        self.sizeBytes += sizeBytes
-        guard sizeBytes > Self.smallBytes, let memory = job.callerMemory else { return }
-        large[ObjectIdentifier(memory), default: 0] += sizeBytes
+    /// Notes an answer. One to a request counts at once, so other lanes see it before the commit.
+    ///
+    /// - Parameter memory: The ledger that counts it, in addition to the caller's.
+    /// - Returns: Its count, for as long as it is held; nil if it isn't counted yet.
+    mutating func add(_ sizeBytes: Int, of job: Job, in memory: ByteLedger?) -> HeldBytes? {
+        let held = job.hold(sizeBytes, in: memory)
+        let pending = held == nil ? sizeBytes : 0
+        self.sizeBytes += pending
+        if sizeBytes > Self.smallBytes, let ledger = job.callerMemory { large[ObjectIdentifier(ledger), default: 0] += pending }
+        return held
     }
 }
 
@@ -164,10 +175,12 @@ enum WriteBatch {
                         return job.refusedForMemory { noted.append($0) }
                     }
                     guard answers.haveRoom(for: job) else { return job.refusedForMemory(isUsers: true) { noted.append($0) } }
-                    let outcome = try job.outcome(ids: &ids, now: now, settings, { noted.append($0) }) { rule in
+                    var outcome = try job.outcome(ids: &ids, now: now, settings, { noted.append($0) }) { rule in
                         try transaction.attempt { try rule(transaction) }
                     }
-                    if case .success(let payload) = outcome.result { answers.add(payload.count, of: job) }
+                    if case .success(let payload) = outcome.result {
+                        outcome.held = answers.add(payload.count, of: job, in: settings.memory)
+                    }
                     // Later operations of the batch are checked too. A change that is rolled back costs them a look-up.
                     for case .accessChanged(let changes) in outcome.notices { settings.access.learn(changes) }
                     return outcome
@@ -282,8 +295,8 @@ enum ReadBatch {
                     let outcome: JobOutcome
                     if settings.memory?.isFull == true {
                         outcome = job.refusedForMemory(perform)
-                    } else if job.callerMemory?.isFull == true {
-                        // Several calls of one socket may be under way that began while there was room.
+                    } else if job.isCallersMemoryFull() {
+                        // Several calls of one user may be under way that began while there was room.
                         outcome = job.refusedForMemory(isUsers: true, perform)
                     } else {
                         outcome = try job.outcome(ids: &ids, now: database.now(), settings, perform) { try $0(transaction) }
@@ -327,7 +340,7 @@ extension ReadBatch {
         _ job: Job, in database: any Database, _ settings: BatchSettings, began hasBegun: inout Bool,
         _ perform: (BatchAction) -> Void
     ) -> JobOutcome? {
-        guard settings.memory?.isFull != true, job.callerMemory?.isFull != true else { return nil }
+        guard settings.memory?.isFull != true, !job.isCallersMemoryFull() else { return nil }
         let outcome = try? database.readWithoutBlocking { transaction in
             hasBegun = true
             var ids = IDGenerator()
@@ -339,9 +352,7 @@ extension ReadBatch {
 
 extension Committed {
     /// Combines an operation's notices with the destination of its answer.
-    ///
-    /// - Parameter memory: The ledger that counts the answer to a request, in addition to the caller's.
-    init(_ outcome: JobOutcome, of job: Job, countedIn memory: ByteLedger? = nil) {
+    init(_ outcome: JobOutcome, of job: Job) {
         var notices = outcome.notices
         let answer: Answer
         switch (job.destination, outcome.result) {
@@ -355,8 +366,7 @@ extension Committed {
         case (.waiting(let resume), let result):
             answer = .waiting { resume(result) }
         case (.request(let resume), let result):
-            // Counted before the next batch begins: otherwise its operations wouldn't see this one's answers.
-            let counted = job.counted(result, in: memory)
+            let counted = result.map { HeldAnswer(bytes: $0, held: outcome.held) }
             answer = .waiting { resume(counted) }
         }
         self.init(

@@ -9,17 +9,19 @@ extension Engine {
 
     /// Runs an operation and waits for its answer as JSON, which counts until it is let go: empty if an earlier call with the same key has done it.
     ///
-    /// - Parameter callerMemory: The ledger of a limited caller. Like a call of a socket, a read is refused while it is used up, and a write while
-    ///   other answers of its batch use it up. Nil if the caller isn't limited.
+    /// - Parameters:
+    ///   - callerMemory: The ledger of a limited caller. The operation isn't run but refused while it is used up. Nil if the caller isn't limited.
+    ///   - requestSizeBytes: How many bytes the request itself holds there, which don't count against it.
     func answer(
-        to operation: some Handled, key: IdempotencyKey? = nil, for caller: Caller, callerMemory: ByteLedger? = nil
+        to operation: some Handled, key: IdempotencyKey? = nil, for caller: Caller, callerMemory: ByteLedger? = nil,
+        requestSizeBytes: Int = 0
     ) async throws -> HeldAnswer {
         var traits = Job.Traits(operation, for: caller)
         // Such a query finds channels to watch, which the rule refuses without a connection.
         traits.channelQuery = nil
         return try await withCheckedThrowingContinuation { continuation in
             let job = Job(
-                traits, caller: caller, callerMemory: callerMemory,
+                traits, caller: caller, callerMemory: callerMemory, found: Job.Found(requestSizeBytes: requestSizeBytes),
                 run: { context in
                     guard let response = try operation.handle(once: key, in: &context) else { return [] }
                     return try JSONWriter.bytes(of: response)

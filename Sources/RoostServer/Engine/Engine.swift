@@ -274,7 +274,7 @@ final class Engine: Sendable {
         delivery.deliver(
             answered.map { job, outcome in
                 for case .event in outcome.notices { eventCount += 1 }
-                return Committed(outcome, of: job, countedIn: settings.memory)
+                return Committed(outcome, of: job)
             })
     }
 
@@ -339,7 +339,8 @@ final class Engine: Sendable {
         case .welcome(_, let refused):
             if case .failure(let error) = result { refused(error) }
         case .waiting(let resume): resume(result)
-        case .request(let resume): resume(job.counted(result, in: settings.memory))
+        case .request(let resume):
+            resume(result.map { HeldAnswer(bytes: $0, held: job.hold($0.count, in: settings.memory)) })
         }
     }
 }

@@ -9,7 +9,7 @@ import Synchronization
 final class Job: Sendable {
     let traits: Traits
     let caller: Caller
-    /// The bytes held for the caller: above the limit, reads are refused. Nil if they aren't limited.
+    /// The bytes held for the caller: above the limit, reads and requests over HTTP are refused. Nil if they aren't limited.
     let callerMemory: ByteLedger?
     /// Whether its notices go to the other nodes. For the server's own work each node has its own jobs, for its own sockets.
     let isForAllNodes: Bool
@@ -52,6 +52,8 @@ final class Job: Sendable {
         var heldBytes: HeldBytes?
         /// The bytes of a large call, counted in the same way. Nil for a small call, and for one over HTTP.
         var callBytes: UserBytes?
+        /// How many bytes its request over HTTP holds of the caller's budget itself. They don't count against it.
+        var requestSizeBytes = 0
     }
 
     init(
@@ -91,6 +93,9 @@ final class Job: Sendable {
     /// Whether it arrived over a socket of this node.
     var isOfSocket: Bool { if case .socket = destination { true } else { false } }
 
+    /// Whether a request over HTTP waits for its answer.
+    var isOfRequest: Bool { if case .request = destination { true } else { false } }
+
     /// The channel whose presence its answer contains.
     var presenceChannel: ChannelID? {
         switch traits.requiredPresence {
@@ -107,9 +112,20 @@ final class Job: Sendable {
         return Int(UInt(bitPattern: hasher.finalize()) % UInt(count))
     }
 
-    /// Returns the answer to a waiting request, counted.
-    func counted(_ result: Result<[UInt8], RoostError>, in memory: ByteLedger?) -> Result<HeldAnswer, RoostError> {
-        result.map { HeldAnswer($0, in: [memory, callerMemory].compactMap(\.self)) }
+    /// Whether the bytes held for the caller, without those of this request, reach the caller's limit.
+    ///
+    /// - Parameter pendingBytes: Bytes of the caller that aren't counted yet.
+    func isCallersMemoryFull(with pendingBytes: Int = 0) -> Bool {
+        guard let callerMemory else { return false }
+        return callerMemory.heldBytes - found.requestSizeBytes + pendingBytes >= callerMemory.sizeBytesMax
+    }
+
+    /// Counts the answer to a waiting request, for the lifetime of the returned object. Nil for an empty answer, and for other destinations.
+    ///
+    /// - Parameter memory: The ledger that counts it, in addition to the caller's.
+    func hold(_ sizeBytes: Int, in memory: ByteLedger?) -> HeldBytes? {
+        guard isOfRequest, sizeBytes > 0 else { return nil }
+        return HeldBytes(sizeBytes, in: [memory, callerMemory].compactMap(\.self))
     }
 
     /// The key that orders it: its channel, otherwise its first user.
@@ -169,7 +185,7 @@ final class Job: Sendable {
         case welcome(SocketID, refused: @Sendable (RoostError) -> Void)
         /// To a waiting caller.
         case waiting(@Sendable (Result<[UInt8], RoostError>) -> Void)
-        /// To a waiting request, counted from then on for the server and for the caller's ledger.
+        /// To a waiting request, counted for the server and in the caller's ledger since it was made.
         case request(@Sendable (Result<HeldAnswer, RoostError>) -> Void)
     }
 }

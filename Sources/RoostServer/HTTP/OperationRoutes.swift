@@ -46,13 +46,16 @@ struct OperationRoutes: Sendable {
         let operation: any Handled
         let key: IdempotencyKey?
         // A body is read completely before it is decoded, and its decoded form is no smaller.
-        let askedBytes = Self.bodySizeBytes(of: request)
+        var askedBytes = Self.bodySizeBytes(of: request)
         let asked = account.hold(askedBytes)
         do {
             // Many requests may have begun at once, while there was room for each.
             try account.requireRoom(besides: askedBytes)
             key = try RequestHeaders.key(of: request, entry: entry)
-            let fields = try await RequestFields.read(request, entry: entry)
+            let (fields, bodySizeBytes) = try await RequestFields.read(request, entry: entry)
+            // A body in chunks counted as the largest one until here.
+            askedBytes = bodySizeBytes
+            asked.change(to: bodySizeBytes)
             if fields.isEmpty, let withoutFields = entry.withoutFields {
                 operation = withoutFields
             } else {
@@ -70,18 +73,24 @@ struct OperationRoutes: Sendable {
         }
         // The body may have taken a while to arrive, during which other answers of the user may have used up the budget.
         try tokens.requireUnexpired(token)
-        do throws(RoostError) {
-            try account.requireRoom(besides: askedBytes)
-        } catch {
-            metrics.refused(name, error)
-            throw error
-        }
-        let body = try await engine.answer(to: operation, key: key, for: caller, callerMemory: account.limitingLedger)
-        withExtendedLifetime(asked) {}
+        try requireRoom(account, besides: askedBytes, for: name)
+        let body = try await engine.answer(
+            to: operation, key: key, for: caller, callerMemory: account.limitingLedger, requestSizeBytes: askedBytes)
+        asked.change(to: 0)
         guard !body.bytes.isEmpty else { return Response(status: .noContent, headers: [.cacheControl: "no-store"]) }
         return Response(
             status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
             body: try Self.body(body, account, isRead: type(of: operation).isReadOnly))
+    }
+
+    /// Throws `overloaded`, and counts the refusal, if the budget of the user or of all clients is used up without the request's own bytes.
+    private func requireRoom(_ account: RequestAccount, besides ownBytes: Int, for name: String) throws(RoostError) {
+        do throws(RoostError) {
+            try account.requireRoom(besides: ownBytes)
+        } catch {
+            metrics.refused(name, error)
+            throw error
+        }
     }
 
     /// Returns the announced size of a request's body, or the largest allowed if there is none.

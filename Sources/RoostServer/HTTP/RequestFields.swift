@@ -9,9 +9,13 @@ import RoostCore
 /// Reads an operation's fields from a request: those in braces from the path; for GET and DELETE the rest from the query; for the other methods the
 /// rest from a JSON body.
 enum RequestFields {
-    static func read(_ request: Request, entry: OperationTable.Entry) async throws -> [String: JSONValue] {
+    /// Returns the fields, and the size of the body that they came in.
+    static func read(
+        _ request: Request, entry: OperationTable.Entry
+    ) async throws -> (fields: [String: JSONValue], bodySizeBytes: Int) {
         func schema(of name: String) -> Schema? { entry.schema.fields.first { $0.name == name }?.schema }
         var fields: [String: JSONValue] = [:]
+        var bodySizeBytes = 0
         switch entry.type.method {
         case .get, .delete:
             for (name, values) in try query(of: request) { fields[name] = try value(values, for: name, schema(of: name)) }
@@ -22,14 +26,14 @@ enum RequestFields {
             guard request.uri.query == nil else {
                 throw RoostError.invalidArgument("query", "isn't read here: the fields go in the body")
             }
-            fields = try await body(of: request)
+            (fields, bodySizeBytes) = try await body(of: request)
         }
         for header in RequestHeaders.ofFields { try header.read(request, into: &fields, entry: entry) }
         for (name, text) in PathTable.parameters(of: request.uri.path, pattern: entry.type.path) {
             guard fields[name] == nil else { throw RoostError.invalidArgument(name, "is already in the path") }
             fields[name] = try value([text], for: name, schema(of: name))
         }
-        return fields
+        return (fields, bodySizeBytes)
     }
 
     /// Returns the query's values by name, still percent-encoded: a comma that separates values is unencoded.
@@ -77,10 +81,10 @@ enum RequestFields {
 
     private static let brokenOff = HTTPError(.badRequest, message: "The request's body is incomplete.")
 
-    private static func body(of request: Request) async throws -> [String: JSONValue] {
+    private static func body(of request: Request) async throws -> (fields: [String: JSONValue], sizeBytes: Int) {
         try checkMediaType(of: request)
         let buffer = try await collect(request)
-        guard buffer.readableBytes > 0 else { return [:] }
+        guard buffer.readableBytes > 0 else { return ([:], 0) }
         let bytes = Array(buffer.readableBytesView)
         guard String(validating: bytes, as: UTF8.self) != nil else { throw RoostError(.invalidArgument, "The body is not UTF-8.") }
         // Checked first, since Foundation gives up on deep nesting.
@@ -88,7 +92,7 @@ enum RequestFields {
         guard case .object(let fields) = try JSONDecoder().decode(JSONValue.self, from: Data(bytes)) else {
             throw RoostError(.invalidArgument, "The body must be a JSON object.")
         }
-        return fields
+        return (fields, bytes.count)
     }
 
     /// Checks that a body with a media type is JSON. A body without one is read as JSON.

@@ -239,6 +239,41 @@ import Testing
         try await server.stop()
     }
 
+    @Test(
+        "I18 a request whose body arrives in chunks counts with what has arrived, and isn't refused because of what it holds itself"
+    )
+    func chunks() async throws {
+        let server = try await WatchedServer.start(arguments: ["--memory-budget", "8"])
+        let token = try await server.token("ann")
+        let (first, rest) = ("{", #""versions":{}}"#)
+        func chunk(_ text: String) -> String { "\(String(text.utf8.count, radix: 16))\r\n\(text)\r\n" }
+        // Before its end each counts as the largest body there is, and two of these are all that the user may hold.
+        var connections: [RawConnection] = []
+        for _ in 0..<2 {
+            let connection = try await RawConnection.connect(port: server.port)
+            try await connection.send(
+                "POST /v1/users/changed HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer \(token)\r\n"
+                    + "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk(first))
+            connections.append(connection)
+        }
+        try await Polling.value {
+            try await server.metrics().value("roost_held_bytes") ?? -1
+        } until: {
+            $0 >= Double(2 * Limits.bodySizeBytes)
+        }
+        for connection in connections {
+            try await connection.send(chunk(rest) + chunk(""))
+            #expect(try TestServer.parse(await connection.receiveAll()).status == 200)
+            await connection.close()
+        }
+        try await Polling.value {
+            try await server.metrics().value("roost_held_bytes") ?? -1
+        } until: {
+            $0 == 0
+        }
+        try await server.stop()
+    }
+
     @Test("I21 I18 calls of 32 MiB, sent with the request for the socket, are each answered once, and few are held at a time")
     func behindTheUpgrade() async throws {
         let server = try await WatchedServer.start(arguments: ["--memory-budget", "16"])

@@ -41,39 +41,130 @@ struct BatchAnswersTests {
         #expect(refusals.compactMap { $0 }.allSatisfy { $0.code == .overloaded && $0.retryAfterMilliseconds != nil })
     }
 
+    /// A database of its own for each batch that runs at the same time.
+    private final class Lane: Sendable {
+        let database: SimulatedDatabase
+        let settings: BatchSettings
+        private let directory: URL
+
+        init(_ memory: ByteLedger?) throws {
+            directory = TemporaryPlace.make()
+            database = try SimulatedDatabase(directory: directory)
+            var settings = BatchSettings(access: try AccessGate(database), presence: PresenceBoard())
+            settings.memory = memory
+            self.settings = settings
+        }
+
+        deinit { try? FileManager.default.removeItem(at: directory) }
+
+        /// Runs a batch as the engine does: what is committed is answered.
+        func run(_ batch: [Job], _ look: (BatchAction) -> Void = { _ in }) {
+            var ids: IDGenerator?
+            _ = WriteBatch.run(batch, in: database, lane: 0, &ids, settings) { action in
+                look(action)
+                guard case .committed(let entries) = action else { return }
+                for (job, outcome) in entries {
+                    if case .waiting(let resume) = Committed(outcome, of: job).answer { resume() }
+                }
+            }
+        }
+    }
+
+    /// The answers that requests have, and their refusals.
+    private final class Requests: Sendable {
+        private let results = Mutex<[Result<HeldAnswer, RoostError>]>([])
+        var answerCount: Int { results.withLock { $0.count { $0.refusal == nil } } }
+        var refusals: [RoostError.Code] { results.withLock { $0.compactMap(\.refusal?.code) } }
+        func letGo() { results.withLock { $0 = [] } }
+
+        func job(
+            _ memory: ByteLedger?, ownSizeBytes: Int = 0, run: @escaping @Sendable (inout Context) throws -> [UInt8]
+        ) -> Job {
+            Job(
+                .init(scope: .channel("general")), caller: Caller(user: "ann"), callerMemory: memory,
+                found: Job.Found(requestSizeBytes: ownSizeBytes), run: run,
+                destination: .request { [self] result in results.withLock { $0.append(result) } })
+        }
+    }
+
+    private static let large = [UInt8](repeating: 7, count: 100_000)
+
     @Test(
-        "I18 the answer to a request counts once, from its commit until the request lets go of it, even if nobody waits any longer")
+        "I18 the answer to a request counts once, from when it is made until the request lets go of it, even if nobody waits any longer"
+    )
     func counted() throws {
         let (server, user) = (ByteLedger(sizeBytesMax: 1 << 20), ByteLedger(sizeBytesMax: 1 << 20))
-        let answers = Mutex<[HeldAnswer]>([])
-        let take: @Sendable (Result<HeldAnswer, RoostError>) -> Void = { result in
-            if case .success(let answer) = result { answers.withLock { $0.append(answer) } }
-        }
-        func commit(_ result: Result<[UInt8], RoostError>, _ memory: ByteLedger?) -> Committed {
-            let job = Job(caller: Caller(user: "ann"), callerMemory: memory, run: { _ in [] }, destination: .request(take))
-            return Committed(JobOutcome(result: result), of: job, countedIn: server)
-        }
+        let (lane, requests) = (try Lane(server), Requests())
         func held() -> [Int] { [server.heldBytes, user.heldBytes] }
-        let large = Result<[UInt8], RoostError>.success([UInt8](repeating: 7, count: 100_000))
         // Admins and services have no ledger, and count for the server.
         for memory in [user, nil] {
             let counted = [100_000, memory == nil ? 0 : 100_000]
-            do {
-                let committed = commit(large, memory)
-                #expect(held() == counted)
-                if case .waiting(let resume) = committed.answer { resume() }
-                #expect(held() == counted)
+            let look: @Sendable (inout Context) throws -> [UInt8] = { _ in
+                #expect([server.heldBytes, user.heldBytes] == counted)
+                return []
             }
-            let kept = answers.withLock { $0.map(\.bytes.count) }
-            #expect(held() == counted && kept == [100_000])
-            answers.withLock { $0 = [] }
-            #expect(held() == [0, 0])
-            _ = commit(large, memory)
+            // It counts before its commit, and after it.
+            lane.run([requests.job(memory) { _ in Self.large }, requests.job(memory, run: look)]) { action in
+                if case .committed = action { #expect(held() == counted) }
+            }
+            #expect(held() == counted && requests.answerCount == 2)
+            requests.letGo()
             #expect(held() == [0, 0])
         }
-        let refused = commit(.failure(.overloadedMemory), user)
-        #expect(held() == [0, 0])
-        withExtendedLifetime(refused) {}
+    }
+
+    @Test("I18 the answer to a request that isn't stored after all no longer counts")
+    func rolledBack() throws {
+        let (server, user) = (ByteLedger(sizeBytesMax: 1 << 20), ByteLedger(sizeBytesMax: 1 << 20))
+        let (lane, requests) = (try Lane(server), Requests())
+        var lost = 0
+        lane.database.failNext(DatabaseFailure(message: "The disk is full.", kind: .transaction))
+        lane.run([requests.job(user) { _ in Self.large }]) { action in
+            if case .lost(let jobs, _, _) = action { lost += jobs.count }
+        }
+        #expect(lost == 1 && server.heldBytes == 0 && user.heldBytes == 0)
+        // The others of a batch run again alone, and count once.
+        lane.run([
+            requests.job(user) { _ in Self.large },
+            requests.job(user) { _ in throw DatabaseFailure(message: "It took too long.", kind: .cancelled) },
+        ])
+        #expect(requests.answerCount == 1 && server.heldBytes == 100_000 && user.heldBytes == 100_000)
+    }
+
+    @Test(
+        "I18 a request isn't run while its user's budget is used up, even as the first of its batch, but not by what it holds itself"
+    )
+    func usedUp() throws {
+        let user = ByteLedger(sizeBytesMax: 1 << 20)
+        let (lane, requests) = (try Lane(ByteLedger(sizeBytesMax: 4 << 20)), Requests())
+        let others = HeldBytes(1 << 20, in: [user])
+        var users = 0
+        lane.run([requests.job(user) { _ in Self.large }]) { action in
+            if case .exceededMemory(_, let isUsers) = action { users += isUsers ? 1 : 0 }
+        }
+        #expect(requests.refusals == [.overloaded] && requests.answerCount == 0 && users == 1)
+        lane.run([requests.job(user, ownSizeBytes: 1 << 20) { _ in Self.large }])
+        #expect(requests.answerCount == 1)
+        withExtendedLifetime(others) {}
+    }
+
+    @Test(
+        "I18 batches that run at the same time have together no more answers to a user's requests than fit into that user's budget")
+    func lanes() throws {
+        let (server, user) = (ByteLedger(sizeBytesMax: 4 << 20), ByteLedger(sizeBytesMax: 1 << 20))
+        let (first, second, requests) = (try Lane(server), try Lane(server), Requests())
+        func batch(_ count: Int) -> [Job] { (0..<count).map { _ in requests.job(user) { _ in Self.large } } }
+        let inner = batch(10)
+        let during = requests.job(user) { _ in
+            second.run(inner)
+            return []
+        }
+        first.run(batch(4) + [during] + batch(6))
+        // The one in between has an empty answer.
+        #expect(requests.answerCount == 11 + 1 && requests.refusals.count == 9)
+        #expect(user.heldBytes == 1_100_000 && server.heldBytes == 1_100_000)
+        requests.letGo()
+        #expect(user.heldBytes == 0 && server.heldBytes == 0)
     }
 
     @Test("a failure is noted once, though the engine rolls back what was written before it and runs the batch again")
@@ -107,4 +198,8 @@ struct BatchAnswersTests {
                 "false"
             ])
     }
+}
+
+extension Result where Failure == RoostError {
+    fileprivate var refusal: RoostError? { if case .failure(let refusal) = self { refusal } else { nil } }
 }
