@@ -80,7 +80,7 @@ struct OperationRoutes: Sendable {
         guard !body.bytes.isEmpty else { return Response(status: .noContent, headers: [.cacheControl: "no-store"]) }
         return Response(
             status: .ok, headers: [.contentType: "application/json", .cacheControl: "no-store"],
-            body: try Self.body(body, account, isRead: type(of: operation).isReadOnly))
+            body: try self.body(body, account, of: name, isRead: type(of: operation).isReadOnly))
     }
 
     /// Throws `overloaded`, and counts the refusal, if the budget of the user or of all clients is used up without the request's own bytes.
@@ -104,10 +104,12 @@ struct OperationRoutes: Sendable {
     ///
     /// A read's answer is dropped if the budget is used up by then: many requests may have begun while there was room. Writes that ran are always
     /// answered.
-    private static func body(_ answer: HeldAnswer, _ account: RequestAccount, isRead: Bool) throws -> ResponseBody {
+    private func body(
+        _ answer: HeldAnswer, _ account: RequestAccount, of name: String, isRead: Bool
+    ) throws(RoostError) -> ResponseBody {
         let (bytes, held) = (ByteBuffer(bytes: answer.bytes), answer.held)
         guard bytes.readableBytes >= 16 << 10 else { return .init(byteBuffer: bytes) }
-        if isRead { try account.requireRoom(besides: bytes.readableBytes) }
+        if isRead { try requireRoom(account, besides: bytes.readableBytes, for: name) }
         return ResponseBody(contentLength: bytes.readableBytes) { writer in
             try await writer.write(bytes)
             try await writer.finish(nil)

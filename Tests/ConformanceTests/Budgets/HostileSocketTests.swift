@@ -239,6 +239,46 @@ import Testing
         try await server.stop()
     }
 
+    @Test("I18 pages over HTTP that are dropped because their user's budget is used up by then are counted as refused")
+    func droppedPages() async throws {
+        let server = try await WatchedServer.start(arguments: ["--memory-budget", "8"])
+        let owner = try await Self.fill(server)
+        let token = try await server.token("mallory")
+        #expect(try await server.request("POST", "/v1/channels/c/join", token: token, body: "{}").status == 200)
+        // Bodies that never arrive leave the user room for less than a page, so two that are read at once are too many.
+        var bodies: [RawConnection] = []
+        for size in [1_000_000, 950_000] {
+            let connection = try await RawConnection.connect(port: server.port)
+            try await connection.send(
+                "POST /v1/users/changed HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\n"
+                    + "Content-Type: application/json\r\nContent-Length: \(size)\r\n\r\n")
+            bodies.append(connection)
+        }
+        try await Polling.value {
+            try await server.metrics().value("roost_held_bytes") ?? -1
+        } until: {
+            $0 >= 1_950_000
+        }
+        var refused = 0
+        for _ in 0..<10 {
+            let count = try await withThrowingTaskGroup(of: Int.self, returning: Int.self) { group in
+                for _ in 0..<30 {
+                    group.addTask {
+                        try await server.request("GET", "/v1/channels/c/messages?limit=100", token: token).status
+                    }
+                }
+                return try await group.reduce(0) { $0 + ($1 == 503 ? 1 : 0) }
+            }
+            refused += count
+        }
+        let labels = ["operation": ListMessages.name, "code": "overloaded"]
+        #expect(refused > 0)
+        #expect(try await server.metrics().value("roost_refusals_total", labels) ?? 0 == Double(refused))
+        for connection in bodies { await connection.close() }
+        await owner.close()
+        try await server.stop()
+    }
+
     @Test(
         "I18 a request whose body arrives in chunks counts with what has arrived, and isn't refused because of what it holds itself"
     )
