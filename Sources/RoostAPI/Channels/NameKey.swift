@@ -8,7 +8,7 @@ package enum NameKey {
         guard let name else { return "" }
         if let key = ofLetters(name) { return key }
         let folded = name.folding(options: [.caseInsensitive, .diacriticInsensitive, .widthInsensitive], locale: nil)
-            .precomposedStringWithCanonicalMapping
+            .inFormC
         var key = ""
         var bytes = 0
         for letter in folded.plainLetters.prefix(Limits.displayNameLength) {

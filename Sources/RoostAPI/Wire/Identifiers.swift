@@ -52,7 +52,8 @@ extension Identifier {
     }
     public static var schemaExample: Self { Self(rawValue: "example") }
 
-    /// Throws `invalid_argument` with the field's name if the string isn't a valid identifier.
+    /// Throws `invalid_argument` with the field's name if the string isn't a valid identifier. Existing ids that earlier versions took to be in
+    /// form C stay valid; new ones are checked with ``validateNew(field:)``.
     public func validate(field: String) throws(RoostError) {
         guard !rawValue.isEmpty else {
             throw .invalidArgument(field, "must not be empty")
@@ -67,12 +68,17 @@ extension Identifier {
         guard !hasForbiddenCharacters else {
             throw .invalidArgument(field, "must not contain control characters, '/' or ','")
         }
-        guard isASCII || rawValue.precomposedStringWithCanonicalMapping.utf8.elementsEqual(rawValue.utf8) else {
-            throw .invalidArgument(field, "must be in Unicode's normalization form C")
-        }
+        guard isInFormC || isInFormerFormC else { throw .notInFormC(field) }
     }
 
-    var isASCII: Bool { rawValue.utf8.allSatisfy { $0 < 0x80 } }
+    /// Whether it is in Unicode's normalization form C, as new ids have to be.
+    var isInFormC: Bool { isASCII || rawValue.inFormC.utf8.elementsEqual(rawValue.utf8) }
+
+    /// Whether earlier versions took it to be in form C. On Linux they accepted a Korean syllable with its final consonant apart, so stored channels,
+    /// users and messages may have such ids.
+    private var isInFormerFormC: Bool { rawValue.precomposedStringWithCanonicalMapping.utf8.elementsEqual(rawValue.utf8) }
+
+    private var isASCII: Bool { rawValue.utf8.allSatisfy { $0 < 0x80 } }
 
     private var hasForbiddenCharacters: Bool {
         // Most ids are ASCII, for which checking bytes is enough.
@@ -172,6 +178,10 @@ extension MessageID: WireWritable {
 
 /// A position in a stream: the number of a durable change. The first change is 1; 0 is before all of them.
 public typealias Seq = Int64
+
+extension RoostError {
+    static func notInFormC(_ field: String) -> RoostError { .invalidArgument(field, "must be in Unicode's normalization form C") }
+}
 
 extension String {
     /// The text in Unicode's normalization form C. It is decomposed first: composed directly, Foundation on Linux leaves a Korean syllable and the

@@ -6,14 +6,11 @@ import Foundation
 extension Identifier {
     /// Throws `invalid_argument` with the field's name if the string isn't allowed for a new id.
     ///
-    /// Stricter than ``validate(field:)``, which also accepts existing ids: no second spelling of Korean syllables, no invisible characters, none that change the direction of
-    /// text, no space except U+0020, and no space at either end.
+    /// Stricter than ``validate(field:)``, which also accepts existing ids: no invisible characters, none that change the direction of
+    /// text, no space except U+0020, no space at either end, and no Korean syllable with its final consonant apart, which isn't form C.
     public func validateNew(field: String) throws(RoostError) {
         try validate(field: field)
-        // Foundation's form C alone leaves a Korean final consonant apart from its syllable.
-        guard isASCII || rawValue.inFormC.utf8.elementsEqual(rawValue.utf8) else {
-            throw .invalidArgument(field, "must be in Unicode's normalization form C")
-        }
+        guard isInFormC else { throw .notInFormC(field) }
         for scalar in rawValue.unicodeScalars {
             guard !scalar.isInvisible else {
                 throw .invalidArgument(field, "must not contain invisible characters, such as \(scalar.codePoint)")

@@ -12,4 +12,11 @@ struct NameKeyTests {
     func holds(part: String, isHeld: Bool) {
         #expect(NameKey.holds(NameKey.of(part), in: NameKey.of("José Álvarez, नमस्ते दोस्त")) == isHeld)
     }
+
+    @Test("MN-14 a name has one key, however its letters are composed: a Korean syllable with its final consonant apart too")
+    func isComposed() {
+        func bytes(_ name: String) -> [UInt8] { Array(NameKey.of(name).utf8) }
+        #expect(bytes("\u{d558}\u{11ab}\u{ad6d}") == bytes("\u{d55c}\u{ad6d}"))
+        #expect(bytes("\u{1112}\u{1161}\u{11ab}\u{ad6d}") == bytes("\u{d55c}\u{ad6d}"))
+    }
 }
