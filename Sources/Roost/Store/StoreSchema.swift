@@ -42,11 +42,12 @@ extension Store {
     }
 
     /// The schema. Models are stored in columns (``CacheColumns``), with additional ones to search or sort by; a few that are only read as a whole
-    /// are JSON. Rows of features have their own tables. It ends with the names of permissions, which stored capabilities use: a version with other
-    /// permissions fetches again.
+    /// are JSON. Rows of features have their own tables. It ends with the names of permissions, which stored capabilities use, and with the version of
+    /// the keys of names: a version with other permissions or keys fetches again.
     static func schema(_ kinds: CachedRowKinds) -> String {
         streams + Overlay.schema + Channel.cacheSchema + kinds.schema
             + "\n-- Permissions: \(Permission.allCases.map(\.rawValue).joined(separator: " "))"
+            + "\n-- Keys of names: \(NameKey.version)"
     }
 
     /// The visitor is the store that follows a channel the user isn't a member of (``StoreWrite/visit(_:_:)``); null for the user's own channels. The

@@ -2,6 +2,9 @@ import Foundation
 
 /// The keys by which names are searched and sorted, the same in the server's queries and in the SDK's lists (MN-14, X-21).
 package enum NameKey {
+    /// Changes whenever a name can get another key than before. The SDK's cache is fetched again then; the server needs a step in its migrations.
+    package static let version = 2
+
     /// Returns a name's key, which ignores case, diacritics and width. Each letter has one form, since a database compares bytes, and the
     /// key is short enough for a cursor.
     package static func of(_ name: String?) -> String {

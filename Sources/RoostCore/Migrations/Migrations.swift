@@ -50,6 +50,7 @@ public enum Migrations {
         Step(name: "0032 changed mentions of channels", statements: changedMentions),
         Step(name: "0033 rows that move", statements: movedRows),
         Step(name: "0034 sent counts", statements: sentCounts),
+        Step(name: "0035 composed names", statements: { _ in [] }, fill: composeNames),
     ]
 
     /// Brings the tables up to date. The caller must prevent concurrent calls.

@@ -113,4 +113,48 @@ struct UserNameTests {
         #expect(try world.rows(rows) { [$0.string(), $0.string(), $0.string()] } == before)
         #expect(try found() == [["zoe"], ["general"]])
     }
+
+    @Test(
+        "MN-14 X-21 a former database finds its names that have a Korean final consonant apart, and keeps no gram of their former keys",
+        arguments: ["\u{d55c}\u{ad6d}\u{c5b4}", "\u{d558}\u{11ab}"])
+    func migrationOfComposedNames(part: String) throws {
+        let world = try CoreWorld()
+        let former = "\u{d558}\u{11ab}\u{ad6d}\u{c5b4}"
+        try world.user("kim", displayName: former)
+        try world.user("zed", displayName: "Zed")
+        try world.channel("general", owner: "kim", members: ["zed"])
+        try world.perform(UpdateChannel(channel: "general", displayName: former), as: "kim")
+        let rows: SQL = "SELECT kind, gram, id FROM name_grams ORDER BY 1, 2, 3"
+        // By their bytes: in Swift the former grams equal the new ones.
+        func grams() throws -> [[[UInt8]]] {
+            try world.rows(rows) { [Array($0.string().utf8), Array($0.string().utf8), Array($0.string().utf8)] }
+        }
+        let before = try grams()
+        // As the version before left it, whose keys had the consonant apart too.
+        try world.execute("DELETE FROM migrations WHERE name LIKE \("0035%")")
+        try world.execute("UPDATE users SET name_key = \(former) WHERE user_id = \("kim")")
+        try world.execute("UPDATE channels SET name_key = \(former) WHERE channel_id = \("general")")
+        for (kind, id) in [("user", "kim"), ("channel", "general")] {
+            try world.execute("DELETE FROM name_grams WHERE kind = \(kind) AND id = \(id)")
+            for gram in ["\u{d558}\u{11ab}\u{ad6d}", "\u{11ab}\u{ad6d}\u{c5b4}", "^\u{d558}", "^\u{d558}\u{11ab}"] {
+                try world.execute("INSERT INTO name_grams (kind, gram, id) VALUES (\(kind), \(gram), \(id))")
+            }
+        }
+        func found() throws -> [[String]] {
+            let query = QueryChannels(membership: .all, nameContains: part)
+            return [
+                try world.perform(SearchMembers(channel: "general", text: part), as: "zed").items.map(\.member.userId.rawValue),
+                try world.perform(query, as: "zed").items.map(\.channel.channelId.rawValue),
+            ]
+        }
+        #expect(try found() == [[], []])
+        try world.database.write(lane: 0) { try Migrations.apply(in: $0) }
+        #expect(try grams() == before)
+        #expect(try found() == [["kim"], ["general"]])
+        // Nothing is left once the names are gone.
+        try world.perform(UpdateMe(displayName: ""), as: "kim")
+        try world.perform(UpdateChannel(channel: "general", displayName: ""), as: "kim")
+        let left = try grams().filter { $0[2] != Array("zed".utf8) }
+        #expect(left == [])
+    }
 }

@@ -183,8 +183,10 @@ struct FileTests {
         #expect(try await store.read { try ChannelQuery().places(in: $0).map(\.id) } == ["general"])
     }
 
-    @Test("a cache with other names of permissions is dropped, and the client starts over")
-    func otherPermissions() async throws {
+    @Test(
+        "a cache with other names of permissions, or of a version whose keys of names were others, is dropped, and the client starts over",
+        arguments: [("reading.mark", "read.mark"), ("\n-- Keys of names: \(NameKey.version)", "")])
+    func otherPermissions(text: String, former: String) async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let cache = folder.appending(component: "cache.sqlite")
         do {
@@ -195,7 +197,7 @@ struct FileTests {
         do {
             let queue = try DatabaseQueue(path: cache.path)
             try await queue.write {
-                try $0.execute(sql: "UPDATE cache_schema SET sql = replace(sql, 'reading.mark', 'read.mark')")
+                try $0.execute(sql: "UPDATE cache_schema SET sql = replace(sql, ?, ?)", arguments: [text, former])
             }
         }
         #expect(try await Store(url: cache, user: "ann", logger: logger).savedState() == SavedState())
