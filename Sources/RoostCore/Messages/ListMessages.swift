@@ -55,6 +55,7 @@ struct HistoryWalk {
     private let transaction: any Transaction
     private let channel: ChannelID
     private let head: Seq
+    private let lastMessageAt: Timestamp?
     private let floor: Seq
     /// The condition of the filters; nil without any.
     private let filter: SQL?
@@ -65,6 +66,7 @@ struct HistoryWalk {
         transaction = context.transaction
         channel = access.channelId
         head = access.counters.seq
+        lastMessageAt = access.counters.lastMessageAt
         floor = access.historyFloor
         filter = operation.filter(for: context.caller.user, in: access)
         let isByTime = operation.beforeTime != nil || operation.afterTime != nil || operation.aroundTime != nil
@@ -86,8 +88,7 @@ struct HistoryWalk {
         case .newest, .before:
             let seq = if case .before(let seq) = place { seq } else { Seq.max }
             let older = try side(before: seq, limit: limit, sizeBytesMax: Limits.pageContentBytes)
-            let last = older.messages.last?.seq ?? seq - 1
-            let hasNewer = try seq != .max && exists(after: filter == nil ? last : seq - 1)
+            let hasNewer = try seq != .max && hasNewer(than: older.messages.last, before: seq)
             return page(older.messages, hasOlder: older.hasMore, hasNewer: hasNewer, from: older.end, to: seq - 1)
         case .after(let seq):
             let newer = try side(after: seq, limit: limit, sizeBytesMax: Limits.pageContentBytes)
@@ -108,6 +109,14 @@ struct HistoryWalk {
             return page(
                 older.messages + newer.messages, hasOlder: older.hasMore, hasNewer: newer.hasMore, from: older.end, to: newer.end)
         }
+    }
+
+    /// Whether there is any message after those of a page that ends before a seq.
+    private func hasNewer(than last: Message?, before seq: Seq) throws -> Bool {
+        guard filter == nil, let last else { return try exists(after: seq - 1) }
+        // Times never decrease within a channel, so most pages need no query for this.
+        if let lastMessageAt, last.createdAt < lastMessageAt { return true }
+        return try exists(after: last.seq)
     }
 
     private func page(_ messages: [Message], hasOlder: Bool, hasNewer: Bool, from: Seq, to: Seq) -> MessagePage {

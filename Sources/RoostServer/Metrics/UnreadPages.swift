@@ -1,7 +1,7 @@
 import NIOCore
 import Synchronization
 
-/// The pages `/metrics` that clients haven't read yet.
+/// The pages of `/metrics` that clients haven't read yet.
 ///
 /// Anyone may ask for the page, so it counts for no user, and each one is new. So only a few exist at a time. They are made one after another, and
 /// requests that arrive meanwhile share the one being made. While there are as many as may exist, further requests share the last one, and the
