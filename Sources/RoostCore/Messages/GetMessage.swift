@@ -40,6 +40,17 @@ extension Context {
         return found
     }
 
+    /// Returns the seq of a message that the caller can see.
+    ///
+    /// - Throws: As ``message(_:in:field:)``.
+    func seq(of id: MessageID, in access: ChannelAccess, field: String) throws -> Seq {
+        let sql: SQL = "SELECT seq FROM messages WHERE channel_id = \(access.channelId) AND message_id = \(id)"
+        guard let seq = try transaction.first(sql, { $0.int64() }), seq > readingFloor(in: access) else {
+            throw Self.noSuchMessage(field)
+        }
+        return seq
+    }
+
     /// Returns a message that the caller deletes for themselves. They must be able to see it, and it comes without the content
     /// that the deletion removes.
     ///

@@ -26,7 +26,7 @@ extension ListMessages: Handled {
         if let after { return .after(after) }
         if let around { return .around(around) }
         func seq(of message: MessageID, _ field: String) throws -> Seq {
-            try context.message(message, in: access, field: field).seq
+            try context.seq(of: message, in: access, field: field)
         }
         if let aroundMessage { return .around(try seq(of: aroundMessage, "aroundMessage")) }
         if let beforeMessage { return .before(try seq(of: beforeMessage, "beforeMessage")) }
@@ -125,29 +125,27 @@ struct HistoryWalk {
             to: filter == nil ? nil : max(min(to, head), 0))
     }
 
-    /// Messages on one side of the page's place, and whether there are more within the searched range.
-    private typealias Found = (messages: [Message], hasMore: Bool)
-
     /// - Parameter tieMax: The maximum size with the other messages of the last one's time.
     private func side(
         before seq: Seq, limit: Int, sizeBytesMax: Int, withTieMax tieMax: Int = Limits.pageContentBytes
     ) throws -> Side {
         let lowest = filter == nil ? floor : max(floor, min(seq, head + 1) - Self.filteredSeqsMax - 1)
-        let read = { (seq: Seq, limit: Int, sizeBytesMax: Int) throws -> Found in
-            try transaction.messages(
-                before: seq, above: lowest, in: channel, limit: limit, sizeBytesMax: sizeBytesMax, filter ?? "")
+        /// The nearest messages, which are the newest, first.
+        func read(before seq: Seq, limit: Int, sizeBytesMax: Int) throws -> MessageRun {
+            var run = try transaction.messages(
+                before: seq, above: lowest, in: channel, limit: limit, sizeBytesMax: sizeBytesMax, filter ?? "",
+                readsNext: keepsTimesWhole)
+            if keepsTimesWhole { run.messages.reverseInPlace() }
+            return run
         }
-        var (messages, hasMore) = try read(seq, limit, sizeBytesMax)
+        var run = try read(before: seq, limit: limit, sizeBytesMax: sizeBytesMax)
         if keepsTimesWhole {
-            messages.reverse()
-            (messages, hasMore) = try keepingTimeWhole((messages, hasMore), from: seq, withTieMax: tieMax) {
-                let (messages, hasMore) = try read($0, $1, $2)
-                return (messages.reversed(), hasMore)
-            }
-            messages.reverse()
+            run = try keepingTimeWhole(run, from: seq, withTieMax: tieMax, read)
+            run.messages.reverseInPlace()
         }
-        let continues = try hasMore || (lowest > floor && exists(before: lowest + 1))
-        return Side(messages: messages, hasMore: continues, end: hasMore ? messages.first?.seq ?? lowest + 1 : lowest + 1)
+        let continues = try run.hasMore || (lowest > floor && exists(before: lowest + 1))
+        let end = run.hasMore ? run.messages.first?.seq ?? lowest + 1 : lowest + 1
+        return Side(messages: run.messages, hasMore: continues, end: end)
     }
 
     private func side(after seq: Seq, limit: Int, sizeBytesMax: Int) throws -> Side {
@@ -160,21 +158,23 @@ struct HistoryWalk {
     ///   - tieMax: The maximum size with the other messages of the last one's time.
     ///   - time: The time of the message before the place, if that is on the page too.
     private func side(
-        after seq: Seq, startingWith nearest: Found, withTieMax tieMax: Int, from time: Timestamp? = nil
+        after seq: Seq, startingWith nearest: MessageRun, withTieMax tieMax: Int, from time: Timestamp? = nil
     ) throws -> Side {
         let (start, highest) = range(after: seq)
-        let (messages, hasMore) = try keepingTimeWhole(nearest, from: start, withTieMax: tieMax, after: time) {
-            try transaction.messages(after: $0, upTo: highest, in: channel, limit: $1, sizeBytesMax: $2, filter ?? "")
+        let run = try keepingTimeWhole(nearest, from: start, withTieMax: tieMax, after: time) {
+            try transaction.messages(
+                after: $0, upTo: highest, in: channel, limit: $1, sizeBytesMax: $2, filter ?? "", readsNext: keepsTimesWhole)
         }
-        let continues = try hasMore || (highest < head && exists(after: highest))
-        return Side(messages: messages, hasMore: continues, end: hasMore ? messages.last?.seq ?? start : highest)
+        let continues = try run.hasMore || (highest < head && exists(after: highest))
+        return Side(messages: run.messages, hasMore: continues, end: run.hasMore ? run.messages.last?.seq ?? start : highest)
     }
 
     /// Up to so many messages right after a place, at least one of them however large, whatever times they split.
-    private func nearestMessages(after seq: Seq, limit: Int, sizeBytesMax: Int) throws -> Found {
+    private func nearestMessages(after seq: Seq, limit: Int, sizeBytesMax: Int) throws -> MessageRun {
         let (start, highest) = range(after: seq)
         return try transaction.messages(
-            after: start, upTo: highest, in: channel, limit: limit, sizeBytesMax: sizeBytesMax, filter ?? "")
+            after: start, upTo: highest, in: channel, limit: limit, sizeBytesMax: sizeBytesMax, filter ?? "",
+            readsNext: keepsTimesWhole)
     }
 
     /// The searched range after a place: after the first seq, up to the other.
@@ -190,26 +190,25 @@ struct HistoryWalk {
     ///   - time: The time of the message before the place, if that is on the page too.
     ///   - read: Reads from a seq on, excluding it.
     private func keepingTimeWhole(
-        _ found: Found, from seq: Seq, withTieMax tieMax: Int, after time: Timestamp? = nil,
-        _ read: (Seq, Int, Int) throws -> Found
-    ) throws -> Found {
-        var (messages, hasMore) = found
-        guard keepsTimesWhole, let time = messages.last?.createdAt ?? time else { return found }
-        var sizeBytes = Self.sizeBytes(of: messages)
+        _ found: MessageRun, from seq: Seq, withTieMax tieMax: Int, after time: Timestamp? = nil,
+        _ read: (Seq, Int, Int) throws -> MessageRun
+    ) throws -> MessageRun {
+        var run = found
+        guard keepsTimesWhole, let time = run.messages.last?.createdAt ?? time else { return found }
+        var sizeBytes = Self.sizeBytes(of: run.messages)
         // The next one usually has another time already.
-        var limit = 1
-        while hasMore, sizeBytes < tieMax {
-            let (more, continues) = try read(messages.last?.seq ?? seq, limit, tieMax - sizeBytes)
-            limit = Limits.historyPage.max
-            let same = more.prefix { $0.createdAt == time }
+        while run.hasMore, run.next.map({ $0.createdAt == time }) ?? true, sizeBytes < tieMax {
+            let more = try read(run.messages.last?.seq ?? seq, Limits.historyPage.max, tieMax - sizeBytes)
+            let same = more.messages.prefix { $0.createdAt == time }
             sizeBytes += same.reduce(0) { $0 + $1.contentSizeBytes }
             // A read returns a message that is too large too.
             if sizeBytes > tieMax, same.count == 1 { break }
-            messages += same
-            hasMore = continues || same.count < more.count
-            if same.count < more.count { break }
+            run.messages += same
+            run.hasMore = more.hasMore || same.count < more.messages.count
+            if same.count < more.messages.count { break }
+            run.next = more.next
         }
-        return (messages, hasMore)
+        return run
     }
 
     private static func sizeBytes(of messages: [Message]) -> Int { messages.reduce(0) { $0 + $1.contentSizeBytes } }

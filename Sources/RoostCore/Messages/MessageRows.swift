@@ -65,6 +65,15 @@ extension Message: BoundRow {
     }
 }
 
+/// Messages that follow one another in a channel, in the order of their seqs.
+struct MessageRun {
+    var messages: [Message]
+    /// Whether there are more beyond them, in the direction of the search.
+    var hasMore: Bool
+    /// The first of those, if it was read.
+    var next: Message?
+}
+
 extension Transaction {
     func message(_ id: MessageID, in channel: ChannelID) throws -> Message? {
         try first("SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND message_id = \(id)") {
@@ -108,33 +117,39 @@ extension Transaction {
         return newest
     }
 
-    /// Returns messages before a position, in the order of their seqs, and whether there are older ones.
+    /// Returns messages before a position.
     ///
-    /// - Parameter condition: An additional condition: ` AND …`.
+    /// - Parameters:
+    ///   - condition: An additional condition: ` AND …`.
+    ///   - readsNext: Whether the next older message is read too.
     func messages(
         before seq: Seq, above floor: Seq, in channel: ChannelID, limit: Int, sizeBytesMax: Int = Limits.pageContentBytes,
-        _ condition: SQL = ""
-    ) throws -> (messages: [Message], hasMore: Bool) {
-        var (messages, hasMore) = try page(
+        _ condition: SQL = "", readsNext: Bool = false
+    ) throws -> MessageRun {
+        var run = try page(
             of: channel, where: "seq < \(seq) AND seq > \(floor)\(condition)", orderedBy: "seq DESC", limit: limit,
-            sizeBytesMax: sizeBytesMax)
-        messages.reverseInPlace()
-        return (messages, hasMore)
+            sizeBytesMax: sizeBytesMax, readsNext: readsNext)
+        run.messages.reverseInPlace()
+        return run
     }
 
-    /// Returns messages after a position and up to another, in the order of their seqs, and whether there are newer ones in that range.
+    /// Returns messages after a position and up to another.
+    ///
+    /// - Parameters:
+    ///   - condition: An additional condition: ` AND …`.
+    ///   - readsNext: Whether the next newer message is read too.
     func messages(
-        after seq: Seq, upTo last: Seq, in channel: ChannelID, limit: Int, sizeBytesMax: Int, _ condition: SQL
-    ) throws -> (messages: [Message], hasMore: Bool) {
+        after seq: Seq, upTo last: Seq, in channel: ChannelID, limit: Int, sizeBytesMax: Int, _ condition: SQL, readsNext: Bool
+    ) throws -> MessageRun {
         try page(
             of: channel, where: "seq > \(seq) AND seq <= \(last)\(condition)", orderedBy: "seq", limit: limit,
-            sizeBytesMax: sizeBytesMax)
+            sizeBytesMax: sizeBytesMax, readsNext: readsNext)
     }
 
-    /// Returns messages after a position, in the order of their seqs, and whether there are newer ones.
+    /// Returns messages after a position.
     func messages(
         after seq: Seq, in channel: ChannelID, limit: Int, sizeBytesMax: Int = Limits.pageContentBytes
-    ) throws -> (messages: [Message], hasMore: Bool) {
+    ) throws -> MessageRun {
         try page(of: channel, where: "seq > \(seq)", orderedBy: "seq", limit: limit, sizeBytesMax: sizeBytesMax)
     }
 
@@ -142,7 +157,7 @@ extension Transaction {
     /// later changes in that range.
     func messages(
         changedAfter seq: Seq, upTo last: Seq, above floor: Seq, in channel: ChannelID, limit: Int, sizeBytesMax: Int
-    ) throws -> (messages: [Message], hasMore: Bool) {
+    ) throws -> MessageRun {
         let condition: SQL = """
             change_seq > \(seq) AND change_seq <= \(last) AND change_seq > seq AND seq <= \(seq) AND seq > \(floor)
             """
@@ -188,36 +203,34 @@ extension Transaction {
 
     /// Returns at most `limit` rows, and fewer if their content is larger than a page: a page has at least one row and a bounded size.
     private func page(
-        of channel: ChannelID, where condition: SQL, orderedBy order: SQL, limit: Int, sizeBytesMax: Int
-    ) throws -> (messages: [Message], hasMore: Bool) {
+        of channel: ChannelID, where condition: SQL, orderedBy order: SQL, limit: Int, sizeBytesMax: Int, readsNext: Bool = false
+    ) throws -> MessageRun {
         let sql: SQL = """
             SELECT \(Message.columns) FROM messages WHERE channel_id = \(channel) AND \(condition) ORDER BY \(order) LIMIT \(limit + 1)
             """
-        var messages: [Message] = []
+        var run = MessageRun(messages: [], hasMore: false)
         var sizeBytes = 0
         // Most pages are far too small for their texts to need measuring.
         var isMeasured = false
-        var hasMore = false
-        messages.reserveCapacity(min(limit, 128))
+        run.messages.reserveCapacity(min(limit, 128))
         try eachWhile(sql, of: Message.large, orderedBy: order, sizeBytesMax: sizeBytesMax) { row in
-            guard messages.count < limit else {
-                hasMore = true
-                return false
-            }
+            run.hasMore = run.messages.count == limit
+            guard !run.hasMore || readsNext else { return false }
             let message = try Message(reading: &row, channelId: channel)
             sizeBytes += isMeasured ? message.contentSizeBytes : message.contentSizeBytesAtMost
             if !isMeasured, sizeBytes > sizeBytesMax {
                 isMeasured = true
-                sizeBytes = messages.reduce(message.contentSizeBytes) { $0 + $1.contentSizeBytes }
+                sizeBytes = run.messages.reduce(message.contentSizeBytes) { $0 + $1.contentSizeBytes }
             }
-            guard messages.isEmpty || sizeBytes <= sizeBytesMax else {
-                hasMore = true
+            if !run.messages.isEmpty, sizeBytes > sizeBytesMax { run.hasMore = true }
+            guard !run.hasMore else {
+                run.next = message
                 return false
             }
-            messages.append(message)
+            run.messages.append(message)
             return true
         }
-        return (messages, hasMore)
+        return run
     }
 }
 
@@ -273,7 +286,7 @@ extension Message: ContentSized, NamesUsers {
 
 extension Array {
     /// Like `reverse()`, which copies and releases everything that an element holds; this only moves elements.
-    fileprivate mutating func reverseInPlace() {
+    mutating func reverseInPlace() {
         withUnsafeMutableBufferPointer { buffer in
             guard buffer.count > 1, var low = buffer.baseAddress else { return }
             var high = low + buffer.count - 1

@@ -160,11 +160,11 @@ extension ListWatchers: Handled {
 
 extension Context {
     fileprivate func newestMessages(_ limit: Int, in access: ChannelAccess) throws -> MessagePage {
-        let (newest, hasOlder) = try transaction.messages(
+        let newest = try transaction.messages(
             before: .max, above: readingFloor(in: access), in: access.channelId, limit: limit)
-        let messages = try shown(newest, in: access)
+        let messages = try shown(newest.messages, in: access)
         return MessagePage(
-            messages: messages, hasOlder: hasOlder, hasNewer: false, seq: access.counters.seq,
+            messages: messages, hasOlder: newest.hasMore, hasNewer: false, seq: access.counters.seq,
             users: try summaries(for: messages))
     }
 

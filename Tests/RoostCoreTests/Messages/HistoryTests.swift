@@ -30,12 +30,15 @@ struct HistoryTests {
             messages: page, hasOlder: all.contains { $0.seq < first }, hasNewer: all.contains { $0.seq > last }, seq: head)
     }
 
-    @Test("R22 newer messages exist even if they count for nobody, but not if they were deleted for good")
-    func newer() throws {
+    @Test(
+        "R22 newer messages exist even if they count for nobody or were sent at the same time, but not if they were deleted for good",
+        arguments: [0, 1000])
+    func newer(millisecondsApart: Int64) throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann")
         func send(_ id: ClientID, isSilent: Bool = false) throws -> Message {
-            try world.perform(SendMessage(channel: "general", clientId: id, text: "x", isSilent: isSilent), as: "ann")
+            world.now = Timestamp(milliseconds: world.now.milliseconds + millisecondsApart)
+            return try world.perform(SendMessage(channel: "general", clientId: id, text: "x", isSilent: isSilent), as: "ann")
         }
         func hasNewer(than message: Message) throws -> Bool {
             try world.perform(ListMessages(channel: "general", before: message.seq + 1, limit: 1), as: "ann").hasNewer
