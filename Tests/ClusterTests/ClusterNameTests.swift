@@ -23,6 +23,7 @@ extension RealClusterTests {
                 for (number, node) in nodes.enumerated() {
                     sockets.append(try await node.socket(UserID("u\(number)"), role: .admin))
                 }
+                let (atFirst, atSecond) = (sockets[0], sockets[1])
                 for round in 0..<12 {
                     let names = ["Paula \(round)", "Раulа \(round)"]
                     let ids = ["scope-\(round)", "ѕсоре-\(round)"]
@@ -31,8 +32,8 @@ extension RealClusterTests {
                         ids.map { CreateChannel(channel: ChannelID($0)) },
                     ]
                     for pair in operations {
-                        async let first = Self.code(pair[0], over: sockets[0])
-                        async let second = Self.code(pair[1], over: sockets[1])
+                        async let first = Self.code(pair[0], over: atFirst)
+                        async let second = Self.code(pair[1], over: atSecond)
                         #expect(await Set([first, second]) == [nil, .alreadyExists])
                     }
                 }
