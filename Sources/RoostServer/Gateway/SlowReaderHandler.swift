@@ -10,8 +10,8 @@ final class SlowReaderHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias OutboundIn = IOData
     typealias OutboundOut = IOData
 
-    /// Smaller writes aren't counted: a connection handles one request at a time, so there are few of them.
-    private static let countedBytesMin = 4 << 10
+    /// Smaller writes aren't counted: the buffers of a connection take 16 KiB of them, and then its next answer waits.
+    static let countedBytesMin = 4 << 10
     private static let interval = TimeAmount.seconds(1)
 
     private let ticket: ConnectionTicket

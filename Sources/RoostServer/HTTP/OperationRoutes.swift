@@ -99,8 +99,8 @@ struct OperationRoutes: Sendable {
         return request.headers[.transferEncoding] == nil ? 0 : Limits.bodySizeBytes
     }
 
-    /// Makes a body. Large answers, which the engine has counted, count until they are handed to the connection, which then counts them until
-    /// they are read.
+    /// Makes a body. An answer that isn't small, which the engine has counted, counts until it is handed to the connection, which then counts it
+    /// until it is read.
     ///
     /// A read's answer is dropped if the budget is used up by then: many requests may have begun while there was room. Writes that ran are always
     /// answered.
@@ -108,7 +108,8 @@ struct OperationRoutes: Sendable {
         _ answer: HeldAnswer, _ account: RequestAccount, of name: String, isRead: Bool
     ) throws(RoostError) -> ResponseBody {
         let (bytes, held) = (ByteBuffer(bytes: answer.bytes), answer.held)
-        guard bytes.readableBytes >= 16 << 10 else { return .init(byteBuffer: bytes) }
+        // A small one is written at once with its head, and isn't counted while it waits for that.
+        guard bytes.readableBytes >= SlowReaderHandler.countedBytesMin else { return .init(byteBuffer: bytes) }
         if isRead { try requireRoom(account, besides: bytes.readableBytes, for: name) }
         return ResponseBody(contentLength: bytes.readableBytes) { writer in
             try await writer.write(bytes)

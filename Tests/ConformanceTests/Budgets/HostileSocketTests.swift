@@ -239,6 +239,46 @@ import Testing
         try await server.stop()
     }
 
+    @Test("I18 an answer of a few KiB over HTTP counts too while it waits behind unread answers that don't count")
+    func waitingAnswer() async throws {
+        let server = try await WatchedServer.start()
+        func held() async throws -> Double { try await server.metrics().value("roost_held_bytes") ?? -1 }
+        let mallory = try await server.socket("mallory")
+        try await mallory.call(CreateChannel(channel: "m"))
+        let message = try await mallory.call(
+            SendMessage(channel: "m", clientId: "1", text: String(repeating: "a", count: 15_000)))
+        await mallory.close()
+        try await Polling.value {
+            try await held()
+        } until: {
+            $0 == 0
+        }
+        let token = try await server.token("mallory")
+        let description = "GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"
+        let request =
+            "GET /v1/channels/m/messages/\(message.messageId) HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\n\r\n"
+        // With one of these numbers the last description is the first that the kernel doesn't take, and the message waits behind it.
+        var connections: [RawConnection] = []
+        for count in 1...3 {
+            let connection = try await RawConnection.connect(port: server.port, isNarrow: true)
+            try await connection.setReading(false)
+            connection.post(Array((String(repeating: description, count: count) + request).utf8))
+            connections.append(connection)
+        }
+        try await Polling.value {
+            try await held()
+        } until: {
+            $0 >= 15_000
+        }
+        for connection in connections { await connection.close() }
+        try await Polling.value {
+            try await held()
+        } until: {
+            $0 == 0
+        }
+        try await server.stop()
+    }
+
     @Test("I18 pages over HTTP that are dropped because their user's budget is used up by then are counted as refused")
     func droppedPages() async throws {
         let server = try await WatchedServer.start(arguments: ["--memory-budget", "8"])
