@@ -3,8 +3,9 @@ import RoostAPI
 
 /// Counts the bytes of HTTP answers that a client hasn't read, from when they are handed to the connection until the kernel has taken them.
 ///
-/// While at least half of the server's memory budget is used, it closes the connection of a client that leaves an answer unread. It does the same while
-/// there are too many pages of the metrics (``UnreadPages``) for a client that leaves one of them unread, or anything before it.
+/// While at least half of the server's memory budget is used, it closes the connection of a client that leaves an answer unread: one that is counted, or so
+/// much of others that nothing more is written. It does the same while there are too many pages of the metrics (``UnreadPages``) for a client that leaves one
+/// of them unread, or anything before it.
 final class SlowReaderHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = IOData
@@ -69,9 +70,11 @@ final class SlowReaderHandler: ChannelDuplexHandler, RemovableChannelHandler {
 
     private func look(at channel: any NIOCore.Channel, _ handler: NIOLoopBound<SlowReaderHandler>) {
         guard channel.isActive, unreadSince != nil || unwritableSince != nil else { return isWatching = false }
-        let isPressed = ticket.connections.memory.isHalfFull || unreadPage?.isOneOfTooMany == true
-        let holdsUp = ticket.waitingPage?.isOneOfTooMany == true
-        if isPressed && hasStalled(since: unreadSince) || holdsUp && hasStalled(since: unwritableSince) {
+        // Small answers and shared documents have no count of their own, but take memory, and others may wait behind them.
+        let isHalfFull = ticket.connections.memory.isHalfFull
+        let mustRead = isHalfFull || unreadPage?.isOneOfTooMany == true
+        let mustBecomeWritable = isHalfFull || ticket.waitingPage?.isOneOfTooMany == true
+        if mustRead && hasStalled(since: unreadSince) || mustBecomeWritable && hasStalled(since: unwritableSince) {
             isWatching = false
             channel.close(promise: nil)
             return
