@@ -24,6 +24,8 @@ final class ByteLedger: Sendable {
     var isHalfFull: Bool { heldBytes >= sizeBytesMax / 2 }
 
     /// Returns whether a small write may still run: writes have some room beyond the limit at which reads are refused.
+    ///
+    /// - Parameter pendingBytes: Bytes that aren't counted yet, without the counted ones that the write's own request holds.
     func hasRoom(forWriteAfter pendingBytes: Int) -> Bool { heldBytes + pendingBytes < sizeBytesMax + sizeBytesMax / 4 }
 
     /// - Parameter sizeBytes: Negative for released bytes.

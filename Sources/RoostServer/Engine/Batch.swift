@@ -171,7 +171,8 @@ enum WriteBatch {
                 var noted: [BatchAction] = []
                 let outcomes = try batch.map { job in
                     running = job
-                    guard settings.memory?.hasRoom(forWriteAfter: answers.sizeBytes) != false else {
+                    let otherBytes = answers.sizeBytes - job.found.requestSizeBytes
+                    guard settings.memory?.hasRoom(forWriteAfter: otherBytes) != false else {
                         return job.refusedForMemory { noted.append($0) }
                     }
                     guard answers.haveRoom(for: job) else { return job.refusedForMemory(isUsers: true) { noted.append($0) } }
@@ -293,7 +294,7 @@ enum ReadBatch {
                 if !changes.isEmpty { perform(.accessChanged(changes)) }
                 for job in batch {
                     let outcome: JobOutcome
-                    if settings.memory?.isFull == true {
+                    if job.isServersMemoryFull(settings.memory) {
                         outcome = job.refusedForMemory(perform)
                     } else if job.isCallersMemoryFull() {
                         // Several calls of one user may be under way that began while there was room.
@@ -340,7 +341,7 @@ extension ReadBatch {
         _ job: Job, in database: any Database, _ settings: BatchSettings, began hasBegun: inout Bool,
         _ perform: (BatchAction) -> Void
     ) -> JobOutcome? {
-        guard settings.memory?.isFull != true, !job.isCallersMemoryFull() else { return nil }
+        guard !job.isServersMemoryFull(settings.memory), !job.isCallersMemoryFull() else { return nil }
         let outcome = try? database.readWithoutBlocking { transaction in
             hasBegun = true
             var ids = IDGenerator()

@@ -11,7 +11,7 @@ extension Engine {
     ///
     /// - Parameters:
     ///   - callerMemory: The ledger of a limited caller. The operation isn't run but refused while it is used up. Nil if the caller isn't limited.
-    ///   - requestSizeBytes: How many bytes the request itself holds there, which don't count against it.
+    ///   - requestSizeBytes: How many bytes the request itself holds there and in the server's ledger, which don't count against it.
     func answer(
         to operation: some Handled, key: IdempotencyKey? = nil, for caller: Caller, callerMemory: ByteLedger? = nil,
         requestSizeBytes: Int = 0

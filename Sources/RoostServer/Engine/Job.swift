@@ -52,7 +52,7 @@ final class Job: Sendable {
         var heldBytes: HeldBytes?
         /// The bytes of a large call, counted in the same way. Nil for a small call, and for one over HTTP.
         var callBytes: UserBytes?
-        /// How many bytes its request over HTTP holds of the caller's budget itself. They don't count against it.
+        /// How many bytes its request over HTTP holds itself, of the budgets of the caller and of the server. They don't count against it.
         var requestSizeBytes = 0
     }
 
@@ -118,6 +118,14 @@ final class Job: Sendable {
     func isCallersMemoryFull(with pendingBytes: Int = 0) -> Bool {
         guard let callerMemory else { return false }
         return callerMemory.heldBytes - found.requestSizeBytes + pendingBytes >= callerMemory.sizeBytesMax
+    }
+
+    /// Whether the bytes held for all clients, without those of this request, reach the server's limit.
+    ///
+    /// - Parameter memory: The ledger of all clients; nil if nothing is counted.
+    func isServersMemoryFull(_ memory: ByteLedger?) -> Bool {
+        guard let memory else { return false }
+        return memory.heldBytes - found.requestSizeBytes >= memory.sizeBytesMax
     }
 
     /// Counts the answer to a waiting request, for the lifetime of the returned object. Nil for an empty answer, and for other destinations.

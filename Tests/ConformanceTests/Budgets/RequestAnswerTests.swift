@@ -12,7 +12,7 @@ import Testing
 @Suite("Answers to requests", .timeLimit(.minutes(1)))
 struct RequestAnswerTests {
     @Test(
-        "I18 the engine counts the answers to requests for the server and their user, and runs none while that user's budget is used up"
+        "I18 the engine counts the answers to requests for the server and their user, and runs none while a budget is used up by others"
     )
     func counted() async throws {
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
@@ -50,6 +50,18 @@ struct RequestAnswerTests {
         // What a request itself holds doesn't count against it.
         _ = try await engine.answer(to: GetMe(), for: ann, callerMemory: user, requestSizeBytes: 1)
         withExtendedLifetime(others) {}
+
+        // The same applies to the server's budget, of which writes have a quarter more.
+        let everyones = HeldBytes(5 << 20, in: [server])
+        let later: [any Handled] = [CreateChannel(channel: "d"), GetMe()]
+        for operation in later {
+            let refusal = await #expect(throws: RoostError.self) {
+                _ = try await engine.answer(to: operation, for: ann, callerMemory: nil)
+            }
+            #expect(refusal?.code == .overloaded)
+            _ = try await engine.answer(to: operation, for: ann, callerMemory: nil, requestSizeBytes: 2 << 20)
+        }
+        withExtendedLifetime(everyones) {}
         engine.stop()
         try await group.shutdownGracefully()
     }
