@@ -249,7 +249,7 @@ final class RequestAccount: Sendable {
         guard !isLimited || ledger.heldBytes - ownBytes < ledger.sizeBytesMax else {
             connections.metrics.overloaded(.user)
             connections.security.reached(.memoryOfUser, user: user)
-            throw .tooManyRequests
+            throw .overloadedMemoryOfUser
         }
     }
 
@@ -388,4 +388,7 @@ extension RoostError {
         .overloaded, "The user has too many requests in progress.", retryAfterMilliseconds: 1000)
     static let overloadedMemory = RoostError(
         .overloaded, "The server's memory budget for clients is used up.", retryAfterMilliseconds: 1000)
+    static let overloadedMemoryOfUser = RoostError(
+        .overloaded, "The user's share of the server's memory for clients is used up: read the answers first.",
+        retryAfterMilliseconds: 1000)
 }

@@ -94,7 +94,7 @@ extension Job {
     /// Refuses an operation for lack of room, without running it.
     fileprivate func refusedForMemory(isUsers: Bool = false, _ perform: (BatchAction) -> Void) -> JobOutcome {
         perform(.exceededMemory(self, isUsers: isUsers))
-        return JobOutcome(result: .failure(isUsers ? .tooManyRequests : .overloadedMemory))
+        return JobOutcome(result: .failure(isUsers ? .overloadedMemoryOfUser : .overloadedMemory))
     }
 }
 

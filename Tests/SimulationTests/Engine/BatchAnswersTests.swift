@@ -74,7 +74,7 @@ struct BatchAnswersTests {
     private final class Requests: Sendable {
         private let results = Mutex<[Result<HeldAnswer, RoostError>]>([])
         var answerCount: Int { results.withLock { $0.count { $0.refusal == nil } } }
-        var refusals: [RoostError.Code] { results.withLock { $0.compactMap(\.refusal?.code) } }
+        var refusals: [String] { results.withLock { $0.compactMap(\.refusal?.message) } }
         func letGo() { results.withLock { $0 = [] } }
 
         func job(
@@ -142,7 +142,8 @@ struct BatchAnswersTests {
         lane.run([requests.job(user) { _ in Self.large }]) { action in
             if case .exceededMemory(_, let isUsers) = action { users += isUsers ? 1 : 0 }
         }
-        #expect(requests.refusals == [.overloaded] && requests.answerCount == 0 && users == 1)
+        #expect(requests.refusals == [RoostError.overloadedMemoryOfUser.message])
+        #expect(requests.answerCount == 0 && users == 1 && RoostError.overloadedMemoryOfUser.code == .overloaded)
         lane.run([requests.job(user, ownSizeBytes: 1 << 20) { _ in Self.large }])
         #expect(requests.answerCount == 1)
         withExtendedLifetime(others) {}
