@@ -54,6 +54,21 @@ final class HeldBytes: Sendable {
     }
 }
 
+/// The count of an answer on its way to a request, which takes it over. Lists that the answer was part of, such as a batch's outcomes, can stay longer.
+final class AnswerCount: Sendable {
+    private let held: Mutex<HeldBytes?>
+
+    init(_ held: HeldBytes) { self.held = Mutex(held) }
+
+    /// Hands the count over. Nil if it has been handed over before.
+    func take() -> HeldBytes? {
+        held.withLock { held in
+            defer { held = nil }
+            return held
+        }
+    }
+}
+
 /// An answer for a waiting request. It counts from when it is made until the request lets go of ``held``, whatever becomes of the request.
 struct HeldAnswer: Sendable {
     let bytes: [UInt8]

@@ -8,8 +8,8 @@ struct JobOutcome: Sendable {
     var notices: [Notice] = []
     var callerSeq: Seq = 0
     var effectDueAt: Timestamp?
-    /// The count of its answer, if that is counted already.
-    var held: HeldBytes?
+    /// The count of its answer, if that is counted already. The request takes it over when it is answered.
+    var count: AnswerCount?
 
     var refusal: RoostError? { if case .failure(let refusal) = result { refusal } else { nil } }
 }
@@ -180,7 +180,7 @@ enum WriteBatch {
                         try transaction.attempt { try rule(transaction) }
                     }
                     if case .success(let payload) = outcome.result {
-                        outcome.held = answers.add(payload.count, of: job, in: settings.memory)
+                        outcome.count = answers.add(payload.count, of: job, in: settings.memory).map(AnswerCount.init)
                     }
                     // Later operations of the batch are checked too. A change that is rolled back costs them a look-up.
                     for case .accessChanged(let changes) in outcome.notices { settings.access.learn(changes) }
@@ -352,7 +352,7 @@ extension ReadBatch {
 }
 
 extension Committed {
-    /// Combines an operation's notices with the destination of its answer.
+    /// Combines an operation's notices with the destination of its answer, which takes over the answer's count.
     init(_ outcome: JobOutcome, of job: Job) {
         var notices = outcome.notices
         let answer: Answer
@@ -367,7 +367,9 @@ extension Committed {
         case (.waiting(let resume), let result):
             answer = .waiting { resume(result) }
         case (.request(let resume), let result):
-            let counted = result.map { HeldAnswer(bytes: $0, held: outcome.held) }
+            // The batch is kept until the event loops have taken it, which must not keep the count of an answer that was read meanwhile.
+            let held = outcome.count?.take()
+            let counted = result.map { HeldAnswer(bytes: $0, held: held) }
             answer = .waiting { resume(counted) }
         }
         self.init(

@@ -58,7 +58,9 @@ struct BatchAnswersTests {
         deinit { try? FileManager.default.removeItem(at: directory) }
 
         /// Runs a batch as the engine does: what is committed is answered.
-        func run(_ batch: [Job], _ look: (BatchAction) -> Void = { _ in }) {
+        ///
+        /// - Parameter answered: Called when all of it is answered, while the batch is still kept.
+        func run(_ batch: [Job], _ look: (BatchAction) -> Void = { _ in }, answered: () -> Void = {}) {
             var ids: IDGenerator?
             _ = WriteBatch.run(batch, in: database, lane: 0, &ids, settings) { action in
                 look(action)
@@ -66,6 +68,7 @@ struct BatchAnswersTests {
                 for (job, outcome) in entries {
                     if case .waiting(let resume) = Committed(outcome, of: job).answer { resume() }
                 }
+                answered()
             }
         }
     }
@@ -111,6 +114,22 @@ struct BatchAnswersTests {
             requests.letGo()
             #expect(held() == [0, 0])
         }
+    }
+
+    @Test("I18 an answer no longer counts once its request has let go of it, even while its batch is still being delivered")
+    func letGo() throws {
+        let (server, user) = (ByteLedger(sizeBytesMax: 1 << 20), ByteLedger(sizeBytesMax: 1 << 20))
+        let (lane, requests) = (try Lane(server), Requests())
+        var held: [Int] = []
+        let batch = (0..<2).map { _ in requests.job(user) { _ in Self.large } }
+        lane.run(
+            batch,
+            answered: {
+                held += [server.heldBytes, user.heldBytes]
+                requests.letGo()
+                held += [server.heldBytes, user.heldBytes]
+            })
+        #expect(held == [200_000, 200_000, 0, 0])
     }
 
     @Test("I18 the answer to a request that isn't stored after all no longer counts")
