@@ -52,8 +52,8 @@ extension Identifier {
     }
     public static var schemaExample: Self { Self(rawValue: "example") }
 
-    /// Throws `invalid_argument` with the field's name if the string isn't a valid identifier. Existing ids that earlier versions took to be in
-    /// form C stay valid; new ones are checked with ``validateNew(field:)``.
+    /// Throws `invalid_argument` with the field's name if the string isn't a valid identifier. Existing ids that earlier versions on Linux took to
+    /// be in form C stay valid, in apps too; new ones are checked with ``validateNew(field:)``.
     public func validate(field: String) throws(RoostError) {
         guard !rawValue.isEmpty else {
             throw .invalidArgument(field, "must not be empty")
@@ -75,8 +75,11 @@ extension Identifier {
     var isInFormC: Bool { isASCII || rawValue.inFormC.utf8.elementsEqual(rawValue.utf8) }
 
     /// Whether earlier versions took it to be in form C. On Linux they accepted a Korean syllable with its final consonant apart, so stored channels,
-    /// users and messages may have such ids.
-    private var isInFormerFormC: Bool { rawValue.precomposedStringWithCanonicalMapping.utf8.elementsEqual(rawValue.utf8) }
+    /// users and messages may have such ids. Composing these here gives the same answer on every system, whatever its Foundation does.
+    private var isInFormerFormC: Bool {
+        let composed = rawValue.composingFinalConsonants
+        return composed.inFormC.utf8.elementsEqual(composed.utf8)
+    }
 
     private var isASCII: Bool { rawValue.utf8.allSatisfy { $0 < 0x80 } }
 
@@ -187,6 +190,25 @@ extension String {
     /// The text in Unicode's normalization form C. It is decomposed first: composed directly, Foundation on Linux leaves a Korean syllable and the
     /// final consonant after it as they are.
     var inFormC: String { decomposedStringWithCanonicalMapping.precomposedStringWithCanonicalMapping }
+
+    /// The text with each Korean syllable without a final consonant composed with one that follows it, by the arithmetic of Unicode's section 3.12.
+    /// Everything else stays as it is.
+    fileprivate var composingFinalConsonants: String {
+        var scalars: [Unicode.Scalar] = []
+        for scalar in unicodeScalars {
+            // Of the 28 syllables with the same beginning, the first has no final consonant, and the others have one each, in order.
+            if let last = scalars.last?.value, (0xAC00...0xD7A3).contains(last), (last - 0xAC00).isMultiple(of: 28),
+                (0x11A8...0x11C2).contains(scalar.value), let syllable = Unicode.Scalar(last + scalar.value - 0x11A7)
+            {
+                scalars[scalars.count - 1] = syllable
+            } else {
+                scalars.append(scalar)
+            }
+        }
+        var text = String.UnicodeScalarView()
+        text.append(contentsOf: scalars)
+        return String(text)
+    }
 }
 
 /// A coding key made of any string.
