@@ -41,12 +41,15 @@ struct MetricsCheck {
     private func damage() -> Finding? {
         guard let damage = values["roost_database_damage_total"], damage > 0 else { return nil }
         return Finding(
-            "damaged pages", .fail, "\(Int(damage)) operations needed a damaged page of the database, and were refused",
+            "damaged pages", .fail,
+            "\(Int(damage)) operations, backups or reads of effects needed a damaged page of the database, and failed",
             advice: "Restore a backup, and check the disk")
     }
 
     private func effects() -> Finding? {
-        guard let dead = values["roost_effects_dead"], let late = values["roost_effects_late_seconds"] else { return nil }
+        guard let late = values["roost_effects_late_seconds"] else { return nil }
+        // Unknown to a server that couldn't read them since its start.
+        let dead = values["roost_effects_dead"] ?? 0
         guard dead == 0 else {
             return Finding(
                 "effects", .warn, "\(Int(dead)) failed permanently and aren't retried",
@@ -59,9 +62,10 @@ struct MetricsCheck {
         }
         guard late < Self.lateSecondsMax else {
             return Finding(
-                "effects", .warn, "one has been due for \(Int(late)) s",
-                advice: "The server is overloaded, or its database doesn't answer: see its log")
+                "effects", .warn, "one has been due, or none could be read, for \(Int(late)) s",
+                advice: "The server is overloaded, or its database can't be read: see its log")
         }
+        guard values["roost_effects_dead"] != nil else { return nil }
         return Finding("effects", .ok, "none failed permanently, none is late")
     }
 

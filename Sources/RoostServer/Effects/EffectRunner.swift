@@ -18,6 +18,12 @@ final class EffectRunner: Sendable {
         let key: String
     }
 
+    /// What the last successful look found, and when.
+    private struct LastLook {
+        var state: EffectsState?
+        var at: ContinuousClock.Instant
+    }
+
     private let engine: Engine
     private let database: any Database
     private let alarm: EffectAlarm
@@ -28,11 +34,17 @@ final class EffectRunner: Sendable {
     private let pace = LogThrottle()
     private let threads = Threads()
     private let inFlight = Mutex<Set<Place>>([])
-    private let lastState = Mutex<EffectsState?>(nil)
+    private let lastLook: Mutex<LastLook>
+    private let clock: @Sendable () -> ContinuousClock.Instant
     private let isStopping = Atomic<Bool>(false)
 
+    /// How long effects may stay unread before they count as late. They are read about once a second.
+    private static let unreadMax = Duration.seconds(5)
+
+    /// - Parameter clock: The monotonic clock that measures how long effects couldn't be read.
     init(
-        engine: Engine, database: any Database, alarm: EffectAlarm, settings: EffectSettings, metrics: ServerMetrics, logger: Logger
+        engine: Engine, database: any Database, alarm: EffectAlarm, settings: EffectSettings, metrics: ServerMetrics,
+        logger: Logger, clock: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
     ) {
         self.engine = engine
         self.database = database
@@ -41,9 +53,12 @@ final class EffectRunner: Sendable {
         self.settings = settings
         self.metrics = metrics
         self.logger = logger
+        self.clock = clock
+        lastLook = Mutex(LastLook(at: clock()))
     }
 
     func start() {
+        lastLook.withLock { $0.at = clock() }
         threads.start("roost-effects") { [self] in
             var stateIsDue = ContinuousClock.now
             while !isStopping.load(ordering: .acquiring) { look(stateIsDue: &stateIsDue) }
@@ -59,7 +74,16 @@ final class EffectRunner: Sendable {
     }
 
     /// The state of effects for operators, at most a second old while the database responds. Nil before its first answer.
-    var state: EffectsState? { lastState.withLock { $0 } }
+    var state: EffectsState? { lastLook.withLock { $0.state } }
+
+    /// How long the oldest due effect has been waiting, as of ``state``. If effects can't be read, at least for how long already, from a few seconds
+    /// on. Nil before the first answer, unless that takes as long.
+    var lateMilliseconds: Int64? {
+        let last = lastLook.withLock { $0 }
+        let unread = clock() - last.at
+        guard unread > Self.unreadMax else { return last.state?.lateMilliseconds }
+        return max(last.state?.lateMilliseconds ?? 0, Int64(unread / .milliseconds(1)))
+    }
 
     private var names: [EffectKind.Name] { kinds.keys.sorted { $0.rawValue < $1.rawValue } }
 
@@ -70,24 +94,40 @@ final class EffectRunner: Sendable {
         let now = database.now()
         do {
             let busy = inFlight.withLock { $0 }
-            let (due, next) = try database.read {
-                if ContinuousClock.now >= stateIsDue {
-                    let state = try $0.effectsState(of: names, at: now)
-                    lastState.withLock { $0 = state }
-                    stateIsDue = .now + .seconds(1)
-                }
+            let isStateDue = ContinuousClock.now >= stateIsDue
+            let (state, due, next) = try database.read { transaction -> (EffectsState?, [Effect], Timestamp?) in
+                var state: EffectsState?
+                if isStateDue { state = try transaction.effectsState(of: names, at: now) }
                 // Effects under way may be among the first ones found.
-                return try $0.effectsDue(of: names, at: now, limit: settings.inFlightMax + busy.count)
+                let (due, next) = try transaction.effectsDue(of: names, at: now, limit: settings.inFlightMax + busy.count)
+                return (state, due, next)
             }
+            lastLook.withLock { last in
+                last.at = clock()
+                if let state { last.state = state }
+            }
+            if isStateDue { stateIsDue = .now + .seconds(1) }
             for effect in due where !isStopping.load(ordering: .acquiring) {
                 guard begin(effect) else { break }
             }
             // If the limit is reached, the alarm rings when an effect ends.
             alarm.sleep(until: next, now: now, atMost: settings.pollInterval)
         } catch {
-            if pace.shouldLog() { logger.warning("Due effects can't be read from the database.", metadata: ["error": "\(error)"]) }
+            if pace.shouldLog() { note(error) }
             alarm.sleep(until: nil, now: now, atMost: settings.retryAfter)
         }
+    }
+
+    /// Logs why effects can't be read. Damage is counted once per line, since reading is tried again all the time.
+    private func note(_ error: any Error) {
+        let isDamage = (error as? DatabaseFailure)?.kind == .damage
+        if isDamage { metrics.damaged() }
+        logger.log(
+            level: isDamage ? .error : .warning,
+            isDamage
+                ? "Due effects can't be read: a page of the database is damaged. Restore a backup."
+                : "Due effects can't be read from the database.",
+            metadata: ["error": "\(error)"])
     }
 
     /// - Returns: False if as many effects are under way as allowed.

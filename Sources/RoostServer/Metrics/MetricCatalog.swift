@@ -65,7 +65,10 @@ enum MetricCatalog {
             "Runs of scheduled effects: done, failed and to be retried, or failed permanently (dead).",
             labels: .effectKind, .values("result", "done", "failed", "dead")),
         .gauge("roost_effects_dead", "Effects that failed permanently. They aren't retried."),
-        .gauge("roost_effects_late_seconds", "How long the oldest effect that is due has been waiting."),
+        .gauge(
+            "roost_effects_late_seconds",
+            "How long the oldest effect that is due has been waiting; if effects can't be read, for how long already."
+        ),
         .gauge(
             "roost_effects_unknown_kinds",
             "Kinds of effects in the database that this version doesn't know. They stay queued for a version that does."),
@@ -92,7 +95,9 @@ enum MetricCatalog {
             "Checkpoints that couldn't write all of the log, because it was being read or the disk was full."),
         .histogram(
             "roost_checkpoint_seconds", "How long the end of a checkpoint took. Writes wait meanwhile.", buckets: secondsBuckets),
-        .counter("roost_database_damage_total", "Operations that needed a damaged page, and were refused. Restore a backup."),
+        .counter(
+            "roost_database_damage_total",
+            "Operations that needed a damaged page, and failed: also backups, and reads of due effects. Restore a backup."),
         .gauge("roost_database_bytes", "The size of the file roost.sqlite."),
         .gauge(
             "roost_database_log_bytes",

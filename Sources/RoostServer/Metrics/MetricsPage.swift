@@ -53,12 +53,15 @@ struct MetricsPage: Sendable {
 
     /// The last values read: the page doesn't wait for the database, and frequent requests for it cause no load there.
     private func effectSamples() -> [MetricSample] {
-        guard let state = effects.state else { return [] }
-        return [
-            MetricSample("roost_effects_dead", state.deadCount),
-            MetricSample("roost_effects_late_seconds", seconds: Double(state.lateMilliseconds) / 1000),
-            MetricSample("roost_effects_unknown_kinds", state.unknownKinds.count),
-        ]
+        var samples: [MetricSample] = []
+        if let state = effects.state {
+            samples.append(MetricSample("roost_effects_dead", state.deadCount))
+            samples.append(MetricSample("roost_effects_unknown_kinds", state.unknownKinds.count))
+        }
+        if let late = effects.lateMilliseconds {
+            samples.append(MetricSample("roost_effects_late_seconds", seconds: Double(late) / 1000))
+        }
+        return samples
     }
 
     private func files() -> [MetricSample] {

@@ -65,7 +65,7 @@ final class ServerMetrics: Sendable {
     /// Counts operations refused because the database failed.
     func lost(_ count: Int) { losses.increment(by: Int64(count)) }
 
-    /// Counts an operation that needed a damaged page.
+    /// Counts an operation, a backup or a read of effects that needed a damaged page.
     func damaged() { damages.increment() }
 
     func checkpointed(_ done: Maintenance) {

@@ -342,7 +342,7 @@ public struct RoostServer: Service {
     /// Listens for backup requests, in the data directory. Nil if the database is elsewhere.
     private func listenToCommands() async -> (any NIOCore.Channel)? {
         guard let file else { return nil }
-        let (directory, logger) = (configuration.dataDirectory, logger)
+        let (directory, metrics, logger) = (configuration.dataDirectory, engine.metrics, logger)
         do {
             return try await ControlSocket.listen(in: directory, group: group) { request in
                 do {
@@ -352,6 +352,8 @@ public struct RoostServer: Service {
                     logger.notice("A backup was made and read back.", metadata: ["directory": "\(request.backup)"])
                     return .init(backup: backup)
                 } catch {
+                    // A backup reads pages that nothing else may have read for months.
+                    if (error as? DatabaseFailure)?.kind == .damage { metrics.damaged() }
                     logger.error("A backup failed.", metadata: ["directory": "\(request.backup)", "error": "\(error)"])
                     return .init(error: "\(error)")
                 }

@@ -18,4 +18,12 @@ import Testing
         let setting = try #require(finding.found.wholeMatch(of: #/7 over ([a-z-]+) since the start/#)?.1)
         #expect(Setting.all.contains { $0.name == setting })
     }
+
+    @Test("effects that a server couldn't read since its start are a warning after a minute, and until then not said to be fine")
+    func unreadableEffects() {
+        let results = ["6", "75"].map { late in
+            MetricsCheck("roost_effects_late_seconds \(late)").findings().filter { $0.check == "effects" }.map(\.result)
+        }
+        #expect(results == [[], [.warn]])
+    }
 }
