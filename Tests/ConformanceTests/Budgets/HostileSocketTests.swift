@@ -2,8 +2,10 @@ import Dispatch
 import Foundation
 import NIOCore
 import RoostAPI
+import RoostDatabase
 import RoostServer
 import RoostTestSupport
+import Synchronization
 import Testing
 
 /// Sockets that request as much as they can and read nothing: the server's memory for them is bounded, and others are served.
@@ -279,43 +281,67 @@ import Testing
         try await server.stop()
     }
 
-    @Test("I18 pages over HTTP that are dropped because their user's budget is used up by then are counted as refused")
-    func droppedPages() async throws {
-        let server = try await WatchedServer.start(arguments: ["--memory-budget", "8"])
-        let owner = try await Self.fill(server)
+    /// A clock that stops the next thread that asks for the time, so a test can act while that thread works.
+    private final class StoppingClock: Sendable {
+        private let isArmed = Atomic<Bool>(false)
+        private let isFree = DispatchSemaphore(value: 0)
+        let stopped = Mailbox<Bool>()
+
+        func arm() { isArmed.store(true, ordering: .sequentiallyConsistent) }
+        func release() { isFree.signal() }
+
+        func read() -> Timestamp {
+            if isArmed.exchange(false, ordering: .sequentiallyConsistent) {
+                stopped.put(true)
+                // A failed test never releases it.
+                _ = isFree.wait(timeout: .now() + 60)
+            }
+            return .system
+        }
+    }
+
+    @Test("I18 a page over HTTP that is dropped because its user's budget is used up by then is counted as refused")
+    func droppedPage() async throws {
+        ProcessCounts.begin()
+        let clock = StoppingClock()
+        let server = try await TestServer {
+            $0.memoryBudgetBytes = 8 << 20
+            $0.clock = { clock.read() }
+            // Otherwise the thread that runs effects asks for the time too.
+            $0.effects.pollInterval = .seconds(600)
+        }
         let token = try await server.token("mallory")
-        #expect(try await server.request("POST", "/v1/channels/c/join", token: token, body: "{}").status == 200)
-        // Bodies that never arrive leave the user room for less than a page, so two that are read at once are too many.
+        let message = #"{"clientId":"1","text":"\#(String(repeating: "a", count: 15_000))"}"#
+        for (path, body) in [("/v1/channels", #"{"channel":"c"}"#), ("/v1/channels/c/messages", message)] {
+            #expect(try await server.request("POST", path, token: token, body: body).status == 200)
+        }
+        let labels = ["operation": ListMessages.name, "code": "overloaded"]
+        let before = try ProcessCounts.page().value("roost_refusals_total", labels) ?? 0
+
+        clock.arm()
+        async let dropped = server.request("GET", "/v1/channels/c/messages", token: token)
+        guard await clock.stopped.next() == true else { throw Missed("the read") }
+        defer { clock.release() }
+        // The read was let in, since there was room. Bodies that never arrive use up the budget until it is done.
         var bodies: [RawConnection] = []
-        for size in [1_000_000, 950_000] {
+        for _ in 0..<2 {
             let connection = try await RawConnection.connect(port: server.port)
             try await connection.send(
                 "POST /v1/users/changed HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer \(token)\r\n"
-                    + "Content-Type: application/json\r\nContent-Length: \(size)\r\n\r\n")
+                    + "Content-Type: application/json\r\nContent-Length: \(Limits.bodySizeBytes)\r\n\r\n")
             bodies.append(connection)
         }
-        try await Polling.value {
-            try await server.metrics().value("roost_held_bytes") ?? -1
-        } until: {
-            $0 >= 1_950_000
+        func held() async throws -> Double {
+            try MetricsText(try await server.request("GET", "/metrics").body).value("roost_held_bytes") ?? -1
         }
-        var refused = 0
-        for _ in 0..<10 {
-            let count = try await withThrowingTaskGroup(of: Int.self, returning: Int.self) { group in
-                for _ in 0..<30 {
-                    group.addTask {
-                        try await server.request("GET", "/v1/channels/c/messages?limit=100", token: token).status
-                    }
-                }
-                return try await group.reduce(0) { $0 + ($1 == 503 ? 1 : 0) }
-            }
-            refused += count
-        }
-        let labels = ["operation": ListMessages.name, "code": "overloaded"]
-        #expect(refused > 0)
-        #expect(try await server.metrics().value("roost_refusals_total", labels) ?? 0 == Double(refused))
+        try await eventually("the budget is used up") { try await held() >= Double(2 * Limits.bodySizeBytes) }
+        clock.release()
+        let refused = try await dropped
+        #expect([String(refused.status), refused.code] == ["503", "overloaded"])
+        #expect(refused.body.contains("The user's share of the server's memory for clients is used up"))
+        #expect(try ProcessCounts.page().value("roost_refusals_total", labels) ?? 0 > before)
         for connection in bodies { await connection.close() }
-        await owner.close()
+        try await eventually("nothing is held") { try await held() == 0 }
         try await server.stop()
     }
 

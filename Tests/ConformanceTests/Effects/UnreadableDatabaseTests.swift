@@ -14,11 +14,11 @@ import Testing
 /// How operators learn that what no client asks for can't be read. The tests share the counts of the process.
 @Suite(.serialized) struct UnreadableDatabaseTests {
     /// A database with a damaged page, while a test wants it so.
-    private final class Breakable: Database {
-        private let own: any Database
+    private final class Breakable: RoostDatabase.Database {
+        private let own: any RoostDatabase.Database
         private let isBroken = Atomic<Bool>(false)
 
-        init(_ own: any Database) { self.own = own }
+        init(_ own: any RoostDatabase.Database) { self.own = own }
 
         func setBroken(_ isBroken: Bool) { self.isBroken.store(isBroken, ordering: .relaxed) }
 
@@ -90,8 +90,10 @@ import Testing
         let file = directory.appending(path: "roost.sqlite")
         var bytes = try Data(contentsOf: file)
         // A page that has a part of the value only, so no start needs it.
-        let isOfValue = { (page: Int) in [100, 2000, 4000].allSatisfy { bytes[page * 4096 + $0] == UInt8(ascii: "x") } }
-        let page = try #require((0..<bytes.count / 4096).first(where: isOfValue))
+        let found = (0..<bytes.count / 4096).first { page in
+            [100, 2000, 4000].allSatisfy { bytes[page * 4096 + $0] == UInt8(ascii: "x") }
+        }
+        let page = try #require(found)
         bytes[page * 4096 + 2000] ^= 1
         try bytes.write(to: file)
 
