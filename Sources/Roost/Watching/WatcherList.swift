@@ -96,7 +96,10 @@ public final class WatcherList {
         try await follower.take(asksServer: true) {
             self.receivedMeanwhile = []
             defer { self.receivedMeanwhile = nil }
-            let page = try await self.page(behind: self.roster.users.count)
+            let known = self.roster
+            let page = try await self.page(of: self.pageSize, after: known)
+            // Signals haven't reported yet who has stopped.
+            guard known.isContinued(by: page) else { return try await self.load(known.users.count + self.pageSize) }
             try await self.follower.turn {
                 self.roster.add(page)
                 for change in self.receivedMeanwhile ?? [] { self.roster.apply(change) }
@@ -126,19 +129,17 @@ public final class WatcherList {
     /// Asks for as many watchers as are shown.
     private func refresh() async throws {
         try await answer.ask()
+        try await load(max(pageSize, roster.users.count))
+    }
+
+    /// Loads the list anew from its beginning, with a number of watchers.
+    private func load(_ count: Int) async throws {
         let signals = chat.driver.signals
         let request = freshness.ask(at: chat.driver.environment.now(), isWatched: signals.isWatched(channel))
-        let count = max(pageSize, roster.users.count)
-        var fresh = WatcherRoster()
-        var before = 0
         receivedMeanwhile = []
         defer { receivedMeanwhile = nil }
-        repeat {
-            before = fresh.users.count
-            fresh.add(try await page(behind: before))
-            // A page without new users would be returned again.
-        } while fresh.hasMore && fresh.users.count < count && fresh.users.count > before
-        if let offset = fresh.offsetOfLatest(pageSize) { fresh.addLatest(try await page(behind: offset)) }
+        var fresh = try await firstPages(count)
+        if let offset = fresh.offsetOfLatest(pageSize) { fresh.addLatest(try await page(behind: offset, limit: pageSize)) }
         try await follower.turn { [self, fresh] in
             roster = fresh
             for change in receivedMeanwhile ?? [] { roster.apply(change) }
@@ -150,8 +151,40 @@ public final class WatcherList {
         }
     }
 
-    private func page(behind offset: Int) async throws -> WatcherPage {
-        try await chat.call(ListWatchers(channel: channel, limit: pageSize, offset: offset))
+    /// How many times in a row a list starts over because watchers have stopped between its pages.
+    private static let restartsMax = 3
+
+    /// Requests pages until they have a number of watchers, or all that there are. They are as large as the server allows: fewer watchers stop between
+    /// fewer pages.
+    private func firstPages(_ count: Int) async throws -> WatcherRoster {
+        var (fresh, restarts, isComplete) = (WatcherRoster(), 0, false)
+        while !isComplete {
+            let page = try await page(of: count - fresh.users.count, after: fresh)
+            if !fresh.isContinued(by: page), restarts < Self.restartsMax {
+                restarts += 1
+                fresh = WatcherRoster()
+                // Pages that are requested from now on include these changes.
+                receivedMeanwhile = []
+                continue
+            }
+            let before = fresh.users.count
+            fresh.add(page)
+            // A page without new users would be returned again, and further ones would be refused.
+            let isLast = fresh.users.count == before || fresh.users.count > Limits.watcherOffset
+            isComplete = isLast || !fresh.hasMore || fresh.users.count >= count
+        }
+        return fresh
+    }
+
+    /// Requests a number of watchers after some rows. The page begins with the last of these, which shows whether that one still has its place.
+    private func page(of count: Int, after known: WatcherRoster) async throws -> WatcherPage {
+        let overlap = min(known.users.count, 1)
+        let limit = min(count + overlap, Limits.watcherPage.max)
+        return try await page(behind: known.users.count - overlap, limit: limit)
+    }
+
+    private func page(behind offset: Int, limit: Int) async throws -> WatcherPage {
+        try await chat.call(ListWatchers(channel: channel, limit: limit, offset: offset))
     }
 
     /// Clears the list when the user has logged out: the server isn't asked again.
@@ -247,13 +280,19 @@ struct WatcherRoster {
         for user in page.watchers { summaries[user.userId] = user }
     }
 
-    /// Appends a page. If a user stopped meanwhile, others have moved up and may be on two pages; they get one row.
+    /// Whether a page that was requested from the last row on begins with it. Otherwise the watchers have other places by now: if some of those
+    /// before it have stopped, others have moved up and may be on no page.
+    func isContinued(by page: WatcherPage) -> Bool { users.isEmpty || page.watchers.first?.userId == users.last }
+
+    /// Appends a page. Users who have a row already, like the last one, with whom the page begins, keep it.
     mutating func add(_ page: WatcherPage) {
+        let last = users.last
+        let isAfterAll = page.watchers.allSatisfy { $0.userId == last }
         for user in page.watchers {
             append(user.userId)
             summaries[user.userId] = user
         }
-        count = page.watchers.isEmpty ? users.count : max(page.watcherCount, users.count)
+        count = isAfterAll ? users.count : max(page.watcherCount, users.count)
     }
 
     /// Applies a change of who watches.

@@ -136,9 +136,11 @@ struct CancelledPageTests {
         guard let kind = Kind(rawValue: call.operation), case .object(let fields) = call.with else {
             return .error(.notFound("operation"))
         }
-        var number = 0
+        var (number, limit) = (0, 1)
         if case .string(let cursor)? = fields["cursor"] { number = Int(cursor) ?? 0 }
         if case .integer(let offset)? = fields["offset"] { number = Int(offset) }
+        // A page of watchers begins with the last one of the page before it.
+        if case .integer(let value)? = fields["limit"] { limit = Int(value) }
         let next = "\(number + 1)"
         switch kind {
         case .members:
@@ -147,7 +149,8 @@ struct CancelledPageTests {
                 joinedSeq: Seq(number), changeSeq: Seq(number))
             return .result(Page(items: [MemberEntry(member: member, isOnline: true)], nextCursor: next))
         case .watchers:
-            return .result(WatcherPage(watchers: [UserSummary(userId: UserID("\(number)"))], watcherCount: Limits.watcherOffset))
+            let watchers = (number..<number + limit).map { UserSummary(userId: UserID("\($0)")) }
+            return .result(WatcherPage(watchers: watchers, watcherCount: Limits.watcherOffset))
         case .channels:
             var channel = channel(counters(3, messages: 0))
             channel.channelId = ChannelID("\(number)")

@@ -41,7 +41,8 @@ struct LogOutListTests {
         @MainActor init(of chat: Chat) {
             let channel = chat.channel("general")
             (members, search) = (channel.members(), channel.searchMembers("b"))
-            (watchers, receipts, presence) = (channel.watchers(), channel.receipts(), channel.presence())
+            // A full page: one that isn't would be the last.
+            (watchers, receipts, presence) = (channel.watchers(pageSize: 1), channel.receipts(), channel.presence())
             channels = chat.channels(matching: ChannelQuery(membership: .all))
         }
 

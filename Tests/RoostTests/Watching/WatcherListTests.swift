@@ -8,21 +8,26 @@ import Testing
 
 @MainActor @Suite("Watching: lists of watchers", .timeLimit(.minutes(5)))
 struct WatcherListTests {
-    @Test("ST-14 a list whose pages contain no new users is loaded, and stops asking")
-    func samePage() async throws {
+    @Test(
+        "ST-14 a list whose pages contain no new users is loaded, and stops asking",
+        arguments: [["ann"], ["ann", "bob"]] as [[UserID]])
+    func samePage(users: [UserID]) async throws {
         let server = ScriptedServer { call in
             guard call.operation == "channel.listWatchers" else { return .result(Done()) }
-            return .result(WatcherPage(watchers: [UserSummary(userId: "ann")], watcherCount: 3))
+            return .result(WatcherPage(watchers: users.map { UserSummary(userId: $0) }, watcherCount: 5))
         }
         let configuration = Chat.Configuration(
             storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: server)
         let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
         try await chat.connect()
-        let list = chat.channel("general").watchers(pageSize: 2)
+        let list = chat.channel("general").watchers(pageSize: 3)
         try await list.loaded()
-        #expect(list.items.map(\.userId) == ["ann"])
-        // Two for the list, and one for the newest watchers.
-        #expect(await server.operations().filter { $0 == "channel.listWatchers" }.count == 3)
+        #expect(list.items.map(\.userId) == users)
+        // Nobody comes after ann. A page that doesn't begin with bob is requested again, three times with the page before it. In the end, the
+        // newest watchers are requested.
+        let count = users.count == 1 ? 2 : 9
+        #expect(await server.operations().count { $0 == "channel.listWatchers" } == count)
+        #expect(list.hasMore == (users.count > 1))
         await chat.disconnect()
     }
 
@@ -170,6 +175,50 @@ struct WatcherListTests {
         opening.finish()
         try await loading.value
         #expect(list.items.map(\.userId) == latest([1, 2, 4]) && list.watcherCount == 4)
+        await chat.disconnect()
+    }
+
+    @Test("ST-14 if some have stopped before a list knows, those who moved up aren't left out by its next page")
+    func movedUp() async throws {
+        let watchers = Watchers(5)
+        let server = server(watchers)
+        let chat = try await server.connected()
+        let list = chat.channel("general").watchers(pageSize: 2)
+        try await list.loaded()
+        #expect(list.items.map(\.userId) == latest(1...2))
+        let gone = watchers.change(stopped: ["u1"])
+        try await list.loadMore()
+        #expect(list.items.map(\.userId) == latest(2...5) && !list.hasMore)
+        try await server.send(gone)
+        // The list has all of them, so it also has those who start.
+        try await server.send(watchers.change(started: ["u6"]))
+        try await until { list.items.map(\.userId) == latest(2...6) }
+        #expect(!list.hasMore && list.watcherCount == 5)
+        await chat.disconnect()
+    }
+
+    @Test(
+        "ST-14 a list that is requested anew starts over while watchers stop between its pages, a few times",
+        arguments: [false, true])
+    func moving(isEndless: Bool) async throws {
+        let watchers = Watchers(2000)
+        let asked = Turn()
+        // After the first page and the newest watchers, one stops before each request, or before each of three.
+        let server = ScriptedServer { call in
+            if call.operation == "channel.listWatchers" {
+                let number = asked.next()
+                if number > 1, isEndless || number < 5 { _ = watchers.change(stopped: [UserID("u\(number - 1)")]) }
+            }
+            return Self.answer(call, watchers)
+        }
+        let chat = try await server.connected()
+        let list = chat.channel("general").watchers(pageSize: Limits.watcherPage.max)
+        try await list.loaded()
+        try await list.loadMore()
+        // Three until the list is requested anew, then two at a time, and one of the newest watchers. Without a gap, two of the largest pages have
+        // one row less than is requested.
+        #expect(await server.operations().count { $0 == "channel.listWatchers" } == (isEndless ? 3 + 8 + 1 : 3 + 4 + 1 + 1))
+        #expect(list.items.map(\.userId) == (isEndless ? latest(9...608) : latest(4...603)) && list.hasMore)
         await chat.disconnect()
     }
 
