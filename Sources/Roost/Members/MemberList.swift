@@ -95,10 +95,9 @@ public final class MemberList {
 
     private func take(_ change: PresenceChange) {
         receivedMeanwhile?.append(change)
-        guard isAnswered else { return }
-        if roster.apply(change, at: chat.driver.environment.now()) { show() }
-        // Some changes of presence weren't sent by name, to any client.
-        if !change.isWhole { askWithinSeconds() }
+        if isAnswered, roster.apply(change, at: chat.driver.environment.now()) { show() }
+        // Some changes of presence weren't sent by name, to any client. A page on its way may be older.
+        if !change.isWhole, isAnswered || receivedMeanwhile != nil { askWithinSeconds() }
     }
 
     /// The list after each change, with the difference from the one before; the first update inserts everything (AM-30).
@@ -175,6 +174,8 @@ public final class MemberList {
             applyReceivedMeanwhile(to: &fresh)
             (roster, self.seen) = (fresh, seen)
             try await refreshUsers(anew: roster.users)
+            // Until there is an answer, the roster doesn't take changes of presence itself: more may have arrived during the read.
+            if !isAnswered { applyReceivedMeanwhile(to: &roster) }
             isAnswered = true
             // Other changes meanwhile are reported after this, and requested then.
             if followsEvents, seen != nil { try await follow() }

@@ -133,18 +133,22 @@ final class Turn: Sendable {
 }
 
 extension ScriptedServer {
-    /// A chat of ann's with nothing on disk, connected to this server.
-    nonisolated func connected(_ clock: any Clock<Duration> = ContinuousClock()) async throws -> Chat {
+    /// A chat of ann's, connected to this server, with nothing on disk unless a test says where.
+    nonisolated func connected(
+        _ clock: any Clock<Duration> = ContinuousClock(), storage: Chat.Storage = .inMemory
+    ) async throws -> Chat {
         let configuration = Chat.Configuration(
-            storage: .inMemory, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: self, clock: clock)
+            storage: storage, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, transport: self, clock: clock)
         let chat = Chat(url: URL(filePath: "/"), user: "ann", configuration: configuration) { "token" }
         try await chat.connect()
         return chat
     }
 
     /// The same, in the channel `general` at seq 3, which is stored. A list that is made before that asks again.
-    nonisolated func connectedInGeneral(_ clock: any Clock<Duration> = ContinuousClock()) async throws -> Chat {
-        let chat = try await connected(clock)
+    nonisolated func connectedInGeneral(
+        _ clock: any Clock<Duration> = ContinuousClock(), storage: Chat.Storage = .inMemory
+    ) async throws -> Chat {
+        let chat = try await connected(clock, storage: storage)
         try await send(
             Event(
                 kind: .memberJoined, stream: .user("ann"), seq: 1, actor: "ann",

@@ -1,5 +1,8 @@
 import Dispatch
 import Synchronization
+import Testing
+
+@testable import Roost
 
 /// Work that occupies its thread or actor until the test ends it.
 ///
@@ -21,4 +24,19 @@ final class BusyWork: Sendable {
         state.withLock { $0 = .ended }
         hasEnded.signal()
     }
+}
+
+/// Work that occupies both connections for readers of a store in a file. The store is still written.
+struct BusyReaders: Sendable {
+    private let works: [BusyWork]
+
+    /// Returns once both are occupied.
+    static func occupying(_ store: Store) async throws -> BusyReaders {
+        let works = [BusyWork(), BusyWork()]
+        for work in works { _ = Task { try await store.read { _ in work.run() } } }
+        try await until { works.allSatisfy(\.isRunning) }
+        return BusyReaders(works: works)
+    }
+
+    func end() { for work in works { work.end() } }
 }

@@ -18,10 +18,12 @@ struct MemberPresenceTests {
     enum End: CaseIterable, Sendable { case byApp, byServer, byMembership, byConnection }
 
     /// - Parameters:
-    ///   - gate: All pages but the first are sent once it has ended. They contain cid too.
+    ///   - gate: Some pages are sent once it has ended. They contain cid too.
+    ///   - first: The number of the first of these, from 0.
     ///   - isBobOnline: What a page says, by its number from 0.
     private func server(
-        holdingUntil gate: AsyncStream<Void>? = nil, isBobOnline: @escaping @Sendable (Int) -> Bool = { _ in false }
+        holdingUntil gate: AsyncStream<Void>? = nil, from first: Int = 1,
+        isBobOnline: @escaping @Sendable (Int) -> Bool = { _ in false }
     ) -> ScriptedServer {
         let asked = Turn()
         let state = WatchedChannel(
@@ -34,7 +36,7 @@ struct MemberPresenceTests {
             case "member.list":
                 let number = asked.next()
                 let items = [Self.entry("ann", 1, isOnline: true), Self.entry("bob", 2, isOnline: isBobOnline(number))]
-                guard let gate, number > 0 else { return .result(Page(items: items)) }
+                guard let gate, number >= first else { return .result(Page(items: items)) }
                 return .held(until: gate, .result(Page(items: items + [Self.entry("cid", 3, isOnline: false)])))
             case "channel.watch": return .result(state)
             case "channel.unwatch": return .result(Done())
@@ -110,6 +112,41 @@ struct MemberPresenceTests {
         // Cid is only in that page.
         try await until { list.items.count == 3 }
         #expect(list.items.map(\.isOnline) == [true, true, false])
+        await chat.disconnect()
+    }
+
+    @Test(
+        "SB-62 SB-63 R08 a change of presence that arrives while a list reads the names of its first page isn't lost, nor is an incomplete one",
+        arguments: [true, false])
+    func firstPage(isWhole: Bool) async throws {
+        let folder = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let (gate, opening) = AsyncStream.makeStream(of: Void.self)
+        let (server, clock) = (server(holdingUntil: gate, from: 0), ManualClock())
+        let chat = try await server.connectedInGeneral(clock, storage: .directory(folder))
+        try await chat.channel("general").watch()
+        // Otherwise the beginning of the watch would be a reason to ask.
+        try await until { chat.driver.signals.isWatched("general") }
+        let list = chat.channel("general").members()
+        try await until { await requests(server) == 1 }
+        let store = try await chat.driver.files().store
+        let readers = try await BusyReaders.occupying(store)
+        defer { readers.end() }
+        opening.finish()
+        // The page arrives without the store's readers.
+        try await until { await chat.driver.replies.isEmpty }
+        await letOthersRun()
+        chat.driver.signals.send(.signal(online(["bob"], isWhole: isWhole)))
+        await letOthersRun()
+        #expect(list.items.isEmpty)
+        readers.end()
+        try await until { list.items.count == 3 }
+        #expect(list.items.map(\.isOnline) == [true, true, false] && list.presenceAsOf == nil)
+        if !isWhole {
+            try await until { clock.isSpreading }
+            clock.advance(by: .seconds(5))
+            try await until { await requests(server) == 2 }
+        }
         await chat.disconnect()
     }
 
