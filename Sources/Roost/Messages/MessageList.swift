@@ -64,6 +64,8 @@ public final class MessageList {
     @ObservationIgnored private var opening: MessageOpening?
     /// Whether the list is still where it started, and moves to the first unread message if one turns up.
     @ObservationIgnored private var awaitsUnread: Bool
+    /// The number of the app's moves whose reads haven't begun.
+    @ObservationIgnored private var queuedMoves = 0
     /// The place of the first read among the app's calls: marking the channel as read, for example, follows it if it was called later.
     @ObservationIgnored private var turn: CallOrder.Turn?
     /// The messages to fetch in order to get there.
@@ -171,7 +173,11 @@ public final class MessageList {
     private func go(_ move: MessageWindow.Move) async {
         (opening, awaitsUnread) = (nil, false)
         if case .refused = phase { follower.beginLoading() }
-        await follower.work { try await self.read(move) }
+        queuedMoves += 1
+        await follower.work {
+            self.queuedMoves -= 1
+            try await self.read(move)
+        }
         // The channel may not be one of the user's.
         if opening != nil { await fetch() }
     }
@@ -273,8 +279,9 @@ public final class MessageList {
             let arrived = try database.ownMessages(among: pending.map(\.clientId), in: channel)
             let unsent = pending.filter { !arrived.contains($0.clientId) }
             return Reading(
-                window: window, mark: mark, anchorItem: anchorItem, opening: opening, missing: step.load,
-                awaitsConnection: step == .wait, pending: try unsent.withCurrentUsers(from: user, in: database))
+                window: window, mark: mark, anchorItem: anchorItem, opening: opening,
+                hasFoundPlace: isUnreadFound || opening != nil, missing: step.load, awaitsConnection: step == .wait,
+                pending: try unsent.withCurrentUsers(from: user, in: database))
         }
         show(read, after: asked)
         if awaitsConnection { await follower.lookForConnection() }
@@ -309,6 +316,8 @@ public final class MessageList {
         var mark: UnreadMark
         var anchorItem: MessageItem.ID?
         var opening: MessageOpening?
+        /// Whether the list goes somewhere without having been asked to: to its first unread message, or back to a place that was lost.
+        var hasFoundPlace: Bool
         var missing: MessageLoad?
         var awaitsConnection: Bool
         var pending: [MessageItem]
@@ -316,7 +325,7 @@ public final class MessageList {
 
     private func show(_ read: Reading, after asked: MessageOpening?) {
         // The app may have asked for something else meanwhile, which is read next.
-        guard opening == asked else { return }
+        guard opening == asked, queuedMoves == 0 || !read.hasFoundPlace else { return }
         (window, mark, opening, missing) = (read.window, read.mark, read.opening, read.missing)
         awaitsConnection = read.awaitsConnection
         renamed = []
