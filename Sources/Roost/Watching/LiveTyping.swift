@@ -77,6 +77,8 @@ public final class LiveTyping {
             expiry = ObservationToken(
                 task: Task { [weak self] in
                     do { try await clock.sleep(for: .seconds(Limits.typingSeconds)) } catch { return }
+                    // A later signal may have arrived while this waited for the main actor.
+                    guard !Task.isCancelled else { return }
                     await self?.show([], hasMore: false)
                 })
         }
@@ -130,6 +132,8 @@ final class TypingReporter {
         pause = ObservationToken(
             task: Task { [weak self] in
                 do { try await clock.sleep(for: Self.idleTime) } catch { return }
+                // A key may have been pressed while this waited for the main actor.
+                guard !Task.isCancelled else { return }
                 self?.stops()
             })
         let now = environment.now()

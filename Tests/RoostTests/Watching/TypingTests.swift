@@ -30,6 +30,12 @@ struct TypingTests {
         try await until(sourceLocation: sourceLocation) { clock.ends.contains(end) }
     }
 
+    /// Blocks the main actor until a sleep has ended: what follows the sleep then waits for the actor.
+    private func blockMainActor(untilAwake end: Duration) {
+        let deadline = ContinuousClock.now + .seconds(45)
+        while clock.ends.contains(end), ContinuousClock.now < deadline { usleep(1000) }
+    }
+
     @Test("the server is notified that the user types once a second at most, and that they stopped 7 seconds after the last key")
     func typingReporter() async throws {
         let chat = chat()
@@ -49,6 +55,23 @@ struct TypingTests {
         clock.advance(by: .milliseconds(1))
         try await until { await sent(by: chat).count >= 3 }
         #expect(await sent(by: chat) == ["typing.start", "typing.start", "typing.stop"])
+        withExtendedLifetime(channel) {}
+        await chat.disconnect()
+        clock.advance(by: .seconds(60))
+    }
+
+    @Test("a user whose next key comes just when 7 seconds have passed, before that was handled, hasn't stopped typing")
+    func keyAtTheEnd() async throws {
+        let chat = chat()
+        try await chat.connect()
+        let channel = chat.channel("general")
+        channel.startTyping()
+        try await sleeps(until: .seconds(7))
+        clock.advance(by: .seconds(7))
+        blockMainActor(untilAwake: .seconds(7))
+        channel.startTyping()
+        await letOthersRun()
+        #expect(await sent(by: chat) == ["typing.start", "typing.start"])
         withExtendedLifetime(channel) {}
         await chat.disconnect()
         clock.advance(by: .seconds(60))
@@ -181,6 +204,26 @@ struct TypingTests {
         for await users in typing.updates where !users.isEmpty { break }
         await chat.disconnect()
         for await users in typing.updates where users.isEmpty { break }
+        clock.advance(by: .seconds(60))
+    }
+
+    @Test("I14 a typing user who is reported again just when 10 seconds have passed, before that was handled, is still shown")
+    func reportedAtTheEnd() async throws {
+        let chat = chat()
+        try await chat.connect()
+        let typing = chat.channel("general").typing()
+        let signal = Signal(kind: .typingChanged, channel: "general", typing: TypingUsers(users: ["bob"], hasMore: false))
+        try await server.send(signal)
+        for await users in typing.updates where !users.isEmpty { break }
+        try await sleeps(until: .seconds(10))
+        // Both wait for the main actor, this one first.
+        chat.driver.signals.send(.signal(signal))
+        clock.advance(by: .seconds(10))
+        blockMainActor(untilAwake: .seconds(10))
+        try await sleeps(until: .seconds(20))
+        await letOthersRun()
+        #expect(typing.users.map(\.userId) == ["bob"])
+        await chat.disconnect()
         clock.advance(by: .seconds(60))
     }
 }
