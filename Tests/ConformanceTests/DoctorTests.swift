@@ -1,5 +1,6 @@
 import Foundation
 import RoostAPI
+import RoostDatabase
 import RoostTestSupport
 import Testing
 
@@ -344,6 +345,73 @@ import Testing
             #expect((finding.advice == "Nothing is lost, but the server ends at its next write: restart it") != restores)
             try await server.process.killNow()
         }
+    }
+
+    private func openFilesOfServer(_ findings: [Finding]) -> Finding? {
+        findings.first { $0.check == "open files of the server" }
+    }
+
+    @Test("a program that has files of a stopped server's directory open, as to copy them, isn't taken for the server")
+    func otherPrograms() async throws {
+        let directory = try await used()
+        let log = directory.appending(path: "roost.log")
+        try Data("x".utf8).write(to: log)
+        let opened = try [log, directory.appending(path: "roost.sqlite")].map { try FileHandle(forReadingFrom: $0) }
+        let (_, findings) = try await doctor(directory)
+        #expect(openFilesOfServer(findings) == nil, "\(findings)")
+        #expect(try await problems(directory) == [])
+        for file in opened { try file.close() }
+    }
+
+    @Test("if the number in a held lock is another process's here, as with a server in a container, nothing is said of its files")
+    func numberOfAnotherProcess() async throws {
+        let (directory, other) = (try await used(), try await WatchedServer.start())
+        let file = directory.appending(path: "roost.lock")
+        try Data("\(other.process.identifier)\n".utf8).write(to: file)
+        let lock = open(file.path, O_RDWR | O_CLOEXEC)
+        defer { close(lock) }
+        try #require(flock(lock, LOCK_EX | LOCK_NB) == 0)
+        let (_, findings) = try await doctor(directory)
+        let finding = try #require(openFilesOfServer(findings))
+        #expect(finding.result == "ok" && finding.found.contains("can't be seen from here"), "\(finding)")
+        #expect(try await problems(directory) == [])
+        try await other.stop()
+    }
+
+    @Test(
+        "a running server whose lock this user may not open isn't taken for a stopped one",
+        .enabled(if: geteuid() != 0 || FileManager.default.isExecutableFile(atPath: "/usr/bin/setpriv"), "root may open every file")
+    )
+    func unreadableLock() async throws {
+        let server = try await WatchedServer.start()
+        server.process.signal(SIGSTOP)
+        try setMode(0, of: server.directory.appending(path: "roost.lock"))
+        var arguments = [ServerProcess.binary.path, "doctor", "--json", "--data", server.directory.path]
+        arguments += ["--url", "http://127.0.0.1:1"]
+        if geteuid() == 0 { arguments = ["/usr/bin/setpriv", "--bounding-set=-dac_override,-dac_read_search"] + arguments }
+        let run = try await CommandRun.program("/usr/bin/env", arguments: arguments)
+        let findings = try JSONDecoder().decode([Finding].self, from: Data(run.output.utf8))
+        #expect(findings.first { $0.check == "database file" }?.result == "ok", "\(findings)")
+        let found = openFilesOfServer(findings)?.found
+        #expect(found?.hasSuffix("/roost.lock is another user's: run this as that user, or as root, to compare") == true)
+        try await server.process.killNow()
+    }
+
+    @Test(
+        "in a directory that a restore fills, incomplete files are no failure, and nothing is written, which would end the restore")
+    func duringARestore() async throws {
+        let directory = TemporaryDirectory.make()
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        let lock = try DirectoryLock(directory: directory)
+        let database = directory.appending(path: "roost.sqlite")
+        try Data("x".utf8).write(to: database)
+        try setMode(0o600, of: database)
+        let (_, findings) = try await doctor(directory)
+        let checks = ["database file", "page checksums", "file modes", "open files of the server", "secret"]
+        #expect(findings.filter { checks.contains($0.check) && $0.result != "ok" }.map(\.check) == [])
+        let sync = findings.first { $0.check == "fsync" }
+        #expect(sync?.found == "not measured while process \(getpid()) restores a backup here or starts")
+        lock.release()
     }
 
     @Test("a variable that looks like a setting and isn't one is a warning, and so are those that Kubernetes sets")

@@ -128,7 +128,15 @@ struct DirectoryChecks {
         return parent
     }
 
-    private func disk(_ directory: URL) -> [Finding] { [space(in: directory), DiskSync.finding(in: directory)] }
+    private func disk(_ directory: URL) -> [Finding] { [space(in: directory), syncing(in: directory)] }
+
+    /// A restore ends if another process makes a file in the directory that it fills, as this measurement does.
+    private func syncing(in directory: URL) -> Finding {
+        guard let process = FileChecks(directory: directory, isDatabaseHere: true).fillingProcess else {
+            return DiskSync.finding(in: directory)
+        }
+        return Finding("fsync", .ok, "not measured while process \(process) restores a backup here or starts")
+    }
 
     private func space(in directory: URL) -> Finding {
         let attributes = try? FileManager.default.attributesOfFileSystem(forPath: directory.path)

@@ -12,6 +12,7 @@ struct FileChecks {
 
     private var database: String { directory.appending(path: "roost.sqlite").path }
     private var log: String { database + "-wal" }
+    private var state: String { directory.appending(path: "roost.state").path }
     private var lock: String { Self.lockPath(of: directory) }
     private var secret: String { SecretFile(directory: directory).url.path }
 
@@ -22,6 +23,8 @@ struct FileChecks {
 
     func findings() -> [Finding] {
         guard isDatabaseHere else { return [] }
+        // What a restore has made so far isn't what a server will find.
+        guard fillingProcess == nil else { return [modes(), openFiles()].compactMap { $0 } }
         return [pieces(), checksums(), modes(), logSize(), openFiles()].compactMap { $0 }
     }
 
@@ -35,7 +38,7 @@ struct FileChecks {
         case (nil, true):
             return Finding(
                 "database file", .fail, "\(database) is missing, but there is a secret: a server has run here before",
-                advice: "Put the file back, or restore a backup; a start without it would start with an empty database")
+                advice: "Put the file back, or restore a backup: no server starts without it")
         case (0?, _):
             return Finding(
                 "database file", .fail, "\(database) is empty", advice: "Put the file back, or restore a backup")
@@ -45,7 +48,7 @@ struct FileChecks {
                 advice: "Put it back from a backup: a new one invalidates every issued token")
         case (let size?, true):
             // A running server's files change while they are compared.
-            if holder() == nil, let refusal = DataDirectoryExamination(directory: directory).refusal() {
+            if !isServed, let refusal = DataDirectoryExamination(directory: directory).refusal() {
                 return Finding(
                     "database file", .fail, "no server would start: \(refusal.safe())", advice: "See docs/operations/backup.md")
             }
@@ -67,7 +70,7 @@ struct FileChecks {
     /// Compares the pages with their checksums, unless a running server changes them or a log has newer ones for the next start.
     private func damage() -> Finding {
         let check = "page checksums"
-        guard holder() == nil, File(path: log)?.sizeBytes ?? 0 == 0 else {
+        guard !isServed, File(path: log)?.sizeBytes ?? 0 == 0 else {
             return Finding(check, .ok, "every page of the database has one, which is verified when the page is read")
         }
         do {
@@ -83,7 +86,7 @@ struct FileChecks {
     }
 
     private func modes() -> Finding? {
-        let files = [database, log, database + "-shm", lock, directory.appending(path: "roost.state").path]
+        let files = [database, log, database + "-shm", lock, state]
         let exposed = files.compactMap { path in
             File(path: path).flatMap { $0.mode & 0o077 == 0 ? nil : "\(path) has mode \(String($0.mode, radix: 8))" }
         }
@@ -111,24 +114,37 @@ struct FileChecks {
 
     // MARK: What a running server has open
 
-    /// Whether a server runs on the directory.
-    var isServed: Bool { holder() != nil }
+    /// What is known of the process that has the directory.
+    private enum Holder {
+        case none
+        case process(Int32, [OpenFile])
+        /// There is one, or there may be one, and its open files can't be seen. The reason says what to do.
+        case hidden(_ reason: String)
+    }
 
-    /// When the server that runs on the directory started, in Unix seconds. Nil if this process may not inspect that one: the number in the
-    /// lock of a server in a container belongs to another process here.
+    /// Whether a server runs on the directory, or may run there.
+    var isServed: Bool { if case .none = holder() { false } else { true } }
+
+    /// When the server that runs on the directory started, in Unix seconds. Nil if this process may not inspect that one.
     var servedSince: Double? {
-        guard let process = holder(), let file = File(path: lock),
-            Self.openFiles(of: process)?.contains(where: { $0.identity == file.identity }) == true
-        else { return nil }
+        guard case .process(let process, _) = holder() else { return nil }
         return ProcessTimes(of: "\(process)")?.startedAt
+    }
+
+    /// The process that has the directory without its state: one that restores a backup into it, or a server that is just starting.
+    var fillingProcess: Int32? {
+        guard case .process(let process, let files) = holder(), !hasState(files) else { return nil }
+        return process
     }
 
     /// Compares the files that the serving process has open with those now in the directory.
     private func openFiles() -> Finding? {
-        guard let process = holder() else { return nil }
         let check = "open files of the server"
-        guard let files = Self.openFiles(of: process) else {
-            return Finding(check, .ok, "process \(process) is another user's: run this as that user, or as root, to compare")
+        let found = holder()
+        if case .hidden(let reason) = found { return Finding(check, .ok, reason) }
+        guard case .process(let process, let files) = found else { return nil }
+        guard hasState(files) else {
+            return Finding(check, .ok, "process \(process) is restoring a backup here or starting: there is nothing to compare yet")
         }
         func differences(_ paths: [String]) -> [String] {
             paths.compactMap { path -> String? in
@@ -150,30 +166,59 @@ struct FileChecks {
         return Finding(check, .ok, "process \(process) writes to the files in this directory")
     }
 
-    /// The process that serves from this directory: the one that holds the lock, or, if the lock was removed, one that has a file of the
-    /// directory open.
-    private func holder() -> Int32? {
-        if Self.isLocked(directory), let text = try? String(contentsOfFile: lock, encoding: .utf8),
-            let process = Int32(text.trimmingCharacters(in: .whitespacesAndNewlines)), process > 0
-        {
-            return process
+    /// Finds the process that has the directory: the one that holds the lock, or, if the lock was removed or replaced, the one that has the state
+    /// open. Other files of the directory may be open in any program, such as one that copies a stopped server's or follows a log.
+    private func holder() -> Holder {
+        switch Self.lockState(of: directory) {
+        case .unreadable: return .hidden("\(lock) is another user's: run this as that user, or as root, to compare")
+        case .held: return lockHolder()
+        case .free: break
         }
-        let place = directory.resolvingSymlinksInPath().path + "/roost."
         let processes = (try? FileManager.default.contentsOfDirectory(atPath: "/proc"))?.compactMap { Int32($0) } ?? []
-        return processes.first { process in
-            process != getpid() && Self.openFiles(of: process)?.contains { $0.name.hasPrefix(place) } == true
+        for process in processes where process != getpid() {
+            if let files = Self.openFiles(of: process), hasState(files) { return .process(process, files) }
         }
+        return .none
+    }
+
+    /// Finds the process that holds the lock. The number in the lock of a server in a container belongs to another process here, or to none.
+    private func lockHolder() -> Holder {
+        let invisible = Holder.hidden(
+            "the process that holds \(lock) can't be seen from here: if it runs in a container, run this there to compare")
+        guard let text = try? String(contentsOfFile: lock, encoding: .utf8),
+            let process = Int32(text.trimmingCharacters(in: .whitespacesAndNewlines)), process > 0
+        else { return invisible }
+        guard let files = Self.openFiles(of: process) else {
+            return .hidden("process \(process) is another user's: run this as that user, or as root, to compare")
+        }
+        guard let file = File(path: lock), files.contains(where: { $0.identity == file.identity }) else { return invisible }
+        return .process(process, files)
+    }
+
+    /// Whether the state of the directory is among a process's open files, even if it was removed: a server has it open as long as it runs.
+    private func hasState(_ files: [OpenFile]) -> Bool {
+        let name = directory.resolvingSymlinksInPath().path + "/roost.state"
+        let identity = File(path: state)?.identity
+        return files.contains { $0.identity == identity || $0.name == name || $0.name == "\(name) (deleted)" }
+    }
+
+    private enum LockState {
+        case free, held
+        /// This user may not open the lock's file.
+        case unreadable
     }
 
     /// Whether a process holds the lock of a directory. The check takes the lock for a moment, in which a starting server would report that
     /// the directory is in use.
-    static func isLocked(_ directory: URL) -> Bool {
+    static func isLocked(_ directory: URL) -> Bool { lockState(of: directory) == .held }
+
+    private static func lockState(of directory: URL) -> LockState {
         let file = open(lockPath(of: directory), O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { return false }
+        guard file >= 0 else { return errno == EACCES || errno == EPERM ? .unreadable : .free }
         defer { close(file) }
-        guard flock(file, LOCK_SH | LOCK_NB) == 0 else { return true }
+        guard flock(file, LOCK_SH | LOCK_NB) == 0 else { return .held }
         flock(file, LOCK_UN)
-        return false
+        return .free
     }
 
     private struct OpenFile {
