@@ -44,6 +44,43 @@ import Testing
         try await server.stop()
     }
 
+    @Test("a backup is refused if the files of the secret or the keys are no longer what the running server uses")
+    func changedSecrets() async throws {
+        let (place, data) = (try place(), TemporaryDirectory.make())
+        try FileManager.default.createDirectory(at: data, withIntermediateDirectories: true)
+        let ring = TokenKeyRing(directory: data)
+        _ = try await ring.add(named: "k1")
+        let server = try await TestServer(directory: data)
+        let secret = SecretFile(directory: data).url
+        let right = try Data(contentsOf: secret)
+        let other = SecretFile(directory: place.appending(path: "other"))
+        _ = try other.readOrMake()
+
+        func refusal(_ options: [String]) async throws -> String {
+            let run = try await CommandRun.roost(arguments: ["backup", "\(place.path)/b", "--data", data.path] + options)
+            #expect(run.status == 1 && run.output == "", "\(run)")
+            return run.errors.replacing(data.path, with: "DATA")
+        }
+        var found: [String] = []
+        for content in [try Data(contentsOf: other.url), Data("c2hvcnQ=".utf8)] {
+            try content.write(to: secret)
+            found.append(try await refusal(["--with-secret"]))
+        }
+        try right.write(to: secret)
+        try Data("{".utf8).write(to: ring.url)
+        let unreadable = try await refusal(["--with-secret"])
+        #expect(unreadable.hasPrefix("Error: DATA/token-keys.json isn't a key ring: it isn't a JWK set"), "\(unreadable)")
+        try FileManager.default.removeItem(at: ring.url)
+        // Without the secret too: the backup would say that there were no keys.
+        for options in [["--with-secret"], []] as [[String]] { found.append(try await refusal(options)) }
+        let advice = "Put the right one back before the server ends: the next start would need it."
+        let wrong = "Error: DATA/token-secret isn't the secret that the server uses. \(advice)\n"
+        let missing = "Error: DATA/token-keys.json is missing, and the server still uses what it said. \(advice)\n"
+        #expect(found == [wrong, wrong, missing, missing])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: place.path).sorted() == ["file", "other"])
+        try await server.stop()
+    }
+
     @Test("for a server on PostgreSQL, roost backup says where its rows are backed up, not that no server runs")
     func postgreSQL() async throws {
         let place = try place()

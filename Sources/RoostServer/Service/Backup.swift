@@ -69,6 +69,13 @@ public struct Backup: Codable, Sendable {
             let advice = code == EACCES || code == EPERM ? " Run this as a user who may." : ""
             self.init("\(path) can't be read: \(SystemError.reason(of: error)).\(advice)")
         }
+
+        /// A file that the running server has in memory, and that has changed since so that no server would start with it.
+        ///
+        /// - Parameter fault: Worded to follow the file's name.
+        init(wrong file: URL, _ fault: String) {
+            self.init("\(file.path) \(fault). Put the right one back before the server ends: the next start would need it.")
+        }
     }
 
     /// Turns a failure to write a directory into sentences that name it and say what to do: Foundation's and SQLite's errors are for programmers.
@@ -99,10 +106,13 @@ public struct Backup: Codable, Sendable {
     /// - Parameters:
     ///   - data: The data directory of the server.
     ///   - withSecret: Whether the token secret and the key ring are copied too.
+    ///   - needsKeyRing: Whether the server uses keys of a key ring, so its file mustn't be missing.
     ///   - pace: The pace of the copy: a server's by default. Tests pass one that counts.
-    /// - Throws: ``Unusable`` if the directory exists or can't be written, or the copy isn't intact; `DatabaseFailure`.
+    /// - Throws: ``Unusable`` if the directory exists or can't be written, the copy isn't intact, or the secret or the key ring isn't the server's;
+    ///   `DatabaseFailure`.
     package static func make(
-        of database: SQLiteDatabase, data: URL, withSecret: Bool, in directory: URL, pace: CopyPace = .whileServing
+        of database: SQLiteDatabase, data: URL, withSecret: Bool, needsKeyRing: Bool = false, in directory: URL,
+        pace: CopyPace = .whileServing
     ) throws -> Backup {
         let manager = FileManager.default
         guard directory.path.hasPrefix("/") else { throw Unusable("The directory of a backup must begin with a slash.") }
@@ -121,13 +131,21 @@ public struct Backup: Codable, Sendable {
             try SQLiteDatabase.seal(copy: file)
             let copy = try verify(copy: file, "The copy was removed: check the disk, and make another backup.", pace: pace)
             var keys = KeyRing.none
-            if manager.fileExists(atPath: data.appending(path: keysName).path) { keys = withSecret ? .included : .separate }
+            if manager.fileExists(atPath: data.appending(path: keysName).path) {
+                keys = withSecret ? .included : .separate
+            } else if needsKeyRing {
+                throw Unusable(wrong: data.appending(path: keysName), "is missing, and the server still uses what it said")
+            }
             let hasSettings = manager.fileExists(atPath: data.appending(path: settingsName).path)
             var names = withSecret ? [secretName] : []
             if keys == .included { names.append(keysName) }
             if hasSettings { names.append(settingsName) }
+            let fingerprint = try database.read { try $0.setting(Storage.fingerprintName) }
             for name in names {
-                try Durable.write(contents(of: data.appending(path: name)), to: partial.appending(path: name))
+                let file = data.appending(path: name)
+                let content = try contents(of: file)
+                try requireRestorable(content, of: file, fingerprint)
+                try Durable.write(content, to: partial.appending(path: name))
             }
             guard let epoch = try database.read({ try $0.setting("epoch") }) else {
                 throw Unusable("The database has no epoch: no server has started on it.")
@@ -135,7 +153,7 @@ public struct Backup: Codable, Sendable {
             let backup = Backup(
                 version: RoostVersion.current, madeAt: Date.now.ISO8601Format(),
                 epoch: epoch, database: copy, hasSecret: withSecret, keys: keys,
-                secretFingerprint: try database.read { try $0.setting(Storage.fingerprintName) }, hasSettings: hasSettings)
+                secretFingerprint: fingerprint, hasSettings: hasSettings)
             let encoder = JSONEncoder()
             encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
             try Durable.write(encoder.encode(backup), to: partial.appending(path: manifestName))
@@ -152,6 +170,23 @@ public struct Backup: Codable, Sendable {
             let failure = explained(error, writing: directory, as: "the server's user")
             try? manager.removeItem(at: partial)
             throw failure
+        }
+    }
+
+    /// Checks a secret or a key ring that a backup includes as a restore does. The server has its own in memory, and doesn't notice what became of
+    /// the file.
+    private static func requireRestorable(_ content: Data, of file: URL, _ fingerprint: String?) throws {
+        switch file.lastPathComponent {
+        case secretName:
+            let secret = try? SecretFile.secret(in: String(decoding: content, as: UTF8.self), path: file.path)
+            guard let secret, fingerprint == nil || fingerprint == Storage.fingerprint(of: secret) else {
+                throw Unusable(wrong: file, "isn't the secret that the server uses")
+            }
+        case keysName:
+            do { _ = try TokenKeySet.document(in: content) } catch {
+                throw Unusable(wrong: file, "isn't a key ring: \(error)")
+            }
+        default: break
         }
     }
 

@@ -342,12 +342,12 @@ public struct RoostServer: Service {
     /// Listens for backup requests, in the data directory. Nil if the database is elsewhere.
     private func listenToCommands() async -> (any NIOCore.Channel)? {
         guard let file else { return nil }
-        let (directory, metrics, logger) = (configuration.dataDirectory, engine.metrics, logger)
+        let (directory, metrics, logger, tokens) = (configuration.dataDirectory, engine.metrics, logger, tokens)
         do {
             return try await ControlSocket.listen(in: directory, group: group) { request in
                 do {
                     let backup = try Backup.make(
-                        of: file, data: directory, withSecret: request.withSecret,
+                        of: file, data: directory, withSecret: request.withSecret, needsKeyRing: tokens.needsKeyRing,
                         in: URL(filePath: request.backup, directoryHint: .isDirectory))
                     logger.notice("A backup was made and read back.", metadata: ["directory": "\(request.backup)"])
                     return .init(backup: backup)

@@ -32,7 +32,18 @@ struct TokenKeySet: Sendable {
     init() {}
 
     init(_ data: Data) async throws(Unusable) {
-        guard data.count <= Self.sizeBytesMax else { throw Unusable("it has more than \(Self.sizeBytesMax) bytes") }
+        let document = try Self.document(in: data)
+        for (index, jwk) in document.keys.enumerated() { try await add(jwk, at: index) }
+        signingName = document.roostSigningKey
+        if let signingName, keys[signingName]?.isSecret != true {
+            throw Unusable("roostSigningKey names no HS256 key of the file")
+        }
+        isTokenSecretRetired = document.roostTokenSecret != nil
+    }
+
+    /// Reads a set without its keys' content.
+    static func document(in data: Data) throws(Unusable) -> Document {
+        guard data.count <= sizeBytesMax else { throw Unusable("it has more than \(sizeBytesMax) bytes") }
         let duplicate: [String]?
         do {
             duplicate = try JSONScan(Array(data)).duplicate
@@ -45,16 +56,11 @@ struct TokenKeySet: Sendable {
         guard let document = try? JSONDecoder().decode(Document.self, from: data) else {
             throw Unusable(#"it isn't a JWK set: {"keys":[…]}"#)
         }
-        guard document.keys.count <= Self.keysMax else { throw Unusable("it has more than \(Self.keysMax) keys") }
-        for (index, jwk) in document.keys.enumerated() { try await add(jwk, at: index) }
-        signingName = document.roostSigningKey
-        if let signingName, keys[signingName]?.isSecret != true {
-            throw Unusable("roostSigningKey names no HS256 key of the file")
-        }
+        guard document.keys.count <= keysMax else { throw Unusable("it has more than \(keysMax) keys") }
         guard document.roostTokenSecret == nil || document.roostTokenSecret == "retired" else {
             throw Unusable("roostTokenSecret must be retired, or absent")
         }
-        isTokenSecretRetired = document.roostTokenSecret != nil
+        return document
     }
 
     private mutating func add(_ jwk: JSONWebKey, at index: Int) async throws(Unusable) {

@@ -58,6 +58,8 @@ public struct TokenKeys: Sendable {
     /// The keys that tokens refer to by name.
     private var named: [String: TokenKey] = [:]
     private var signingKey: TokenKey?
+    /// Whether anything depends on the key ring of the data directory: without it, keys would be unknown, or a retired secret valid again.
+    private(set) var needsKeyRing = false
 
     /// The fewest bytes of a secret: the size of the digest (RFC 7518 §3.2).
     public static let secretSizeBytesMin = 32
@@ -72,6 +74,7 @@ public struct TokenKeys: Sendable {
         tokenSecret = own.isTokenSecretRetired ? nil : key
         named = others.keys.merging(own.keys) { _, own in own }
         signingKey = own.signingName.flatMap { own.keys[$0] } ?? tokenSecret
+        needsKeyRing = !own.keys.isEmpty || own.isTokenSecretRetired
     }
 
     /// Whether tokens without a key name are refused.

@@ -30,6 +30,9 @@ final class TokenVerifier: Sendable {
     /// Whether the current keys refuse tokens without a key name.
     var isTokenSecretRetired: Bool { keys.withLock { $0.0.isTokenSecretRetired } }
 
+    /// Whether the current keys, or the retirement of the secret, are those of the data directory's key ring.
+    var needsKeyRing: Bool { keys.withLock { $0.0.needsKeyRing } }
+
     func replace(_ keys: TokenKeys) { self.keys.withLock { $0 = (keys, CheckedTokens()) } }
 
     /// Checks a token. A failure is `token_expired` or `unauthenticated`, and reveals nothing about a token without a valid signature.
