@@ -96,9 +96,7 @@ struct StorageExamination {
     }
 
     private mutating func examine(hasDatabase: Bool, _ log: roost_log_report) throws {
-        // Either the server was killed during its first start: it made all the existing files, and nothing was acknowledged yet. Or the files are
-        // from before there were such states, or from before an accepted loss.
-        if state.phase == .new { return try hasDatabase ? examineHeader() : examineMissingDatabase(log) }
+        if state.phase == .new { return try hasDatabase ? examineFirst(log) : examineMissingDatabase(log) }
         guard hasDatabase else {
             try refuse("\(files.database) is missing or empty, and \(files.state) says that a server has used this directory.")
             (isKnown, setsLogAside) = (false, log.state != 0)
@@ -107,12 +105,7 @@ struct StorageExamination {
         }
         try examineHeader()
         guard let header = DatabaseHeader(path: files.database) else { return }
-        guard state.applicationIDs.contains(header.applicationID) else {
-            try refuse(
-                "\(files.database) belongs to a different server than \(files.state), or is from before data was lost or restored.")
-            setsLogAside = log.state != 0
-            return
-        }
+        guard state.applicationIDs.contains(header.applicationID) else { return try refuseDifferentServer(log) }
         guard header.generation >= state.generation else {
             try refuse(
                 "\(files.database) is an older copy: it has checkpoint \(header.generation), but \(state.generation) were completed."
@@ -121,6 +114,23 @@ struct StorageExamination {
             return
         }
         try examinePhase(header, log)
+    }
+
+    /// Examines a database next to the state of a first start. Either the server was killed during that: it made all the existing files, and nothing
+    /// was acknowledged yet. Or the files are from before there were such states, or from before an accepted loss. A database that was marked for
+    /// another server was put there since.
+    private mutating func examineFirst(_ log: roost_log_report) throws {
+        try examineHeader()
+        guard state.nextLineage == nil, let header = DatabaseHeader(path: files.database), header.applicationID != 0,
+            !state.applicationIDs.contains(header.applicationID)
+        else { return }
+        try refuseDifferentServer(log)
+    }
+
+    private mutating func refuseDifferentServer(_ log: roost_log_report) throws {
+        try refuse(
+            "\(files.database) belongs to a different server than \(files.state), or is from before data was lost or restored.")
+        setsLogAside = log.state != 0
     }
 
     private mutating func examinePhase(_ header: DatabaseHeader, _ log: roost_log_report) throws {

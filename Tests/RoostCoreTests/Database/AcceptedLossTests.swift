@@ -139,6 +139,25 @@ struct AcceptedLossTests {
         #expect(throws: Never.self) { try SQLiteDatabase(directory: directory, acceptsDataLoss: true).close() }
     }
 
+    @Test("I1 I20 an older copy of a database next to the state of a killed first start is refused, and accepted under a new epoch")
+    func copyBesideFirstStart() throws {
+        let (used, older) = try used()
+        let directory = TemporaryPlace.make()
+        defer { for place in [used, directory] { try? FileManager.default.removeItem(at: place) } }
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        try StateFile(path: directory.appending(path: "roost.state").path).write(
+            StorageState(server: "s", lineage: "l", sequence: 1))
+        try older.write(to: directory.appending(path: "roost.sqlite"))
+        for _ in 0..<2 {
+            #expect(throws: DamagedFiles.self) { try SQLiteDatabase(directory: directory) }
+        }
+        let accepting = try SQLiteDatabase(directory: directory, acceptsDataLoss: true)
+        #expect(try accepting.read { try $0.setting("epoch") } != Self.epoch)
+        try accepting.close()
+        try TemporaryPlace.waitUntilFree(directory)
+        #expect(throws: Never.self) { try SQLiteDatabase(directory: directory).close() }
+    }
+
     @Test("I1 a start refused because a newer version has used the database changes no file")
     func newer() throws {
         let (directory, _) = try used()
