@@ -23,7 +23,8 @@ public struct DeleteMessage: Operation {
 
 /// Deletes several messages of a channel, all or none, as `message.delete` does for one. Already deleted messages stay as they are.
 ///
-/// - Throws: `not_message_owner` for someone else's, `not_found`. The error's `field` names the message by its index: `messages[2]`.
+/// - Throws: `not_message_owner` for someone else's, `not_found`: the error's `field` names the message by its index, `messages[2]`.
+///   `limit_exceeded` for more than 10,000,000 bytes, with the earlier versions that are kept of the messages.
 public struct DeleteMessages: Operation {
     public typealias Response = MessageResults
     public static let name = "message.deleteMany"

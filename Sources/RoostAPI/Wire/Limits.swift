@@ -27,7 +27,8 @@ public enum Limits {
     /// Bytes of all copies of an admin message to several channels, which are written and returned at once. A message of 100,000 bytes can
     /// be sent to 100.
     public static let adminMessagesSizeBytes = 10_000_000
-    /// Bytes of all messages that one call deletes for everyone: they are read at once, and stored at once for undeletion.
+    /// Bytes of all messages that one call deletes for everyone, with the earlier versions that are kept of them: they are read at once, and
+    /// deleted or stored at once.
     public static let deletedMessagesSizeBytes = 10_000_000
     /// Entries of a message's mentionees: one for users, one for the channel (MN-04).
     public static let mentionees = 2

@@ -75,6 +75,7 @@ extension DeleteMessages: Handled {
             }
         }
         guard var access = opened else { throw ImpossibleState("A call to delete messages names none.") }
+        try context.requireFewKeptBytes(of: found.filter { $0.deletedAt == nil }, besides: sizeBytes)
         let deleted = try found.map { try context.delete($0, in: &access) }
         return MessageResults(messages: try context.shown(deleted, in: access))
     }

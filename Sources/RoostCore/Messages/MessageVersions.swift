@@ -152,6 +152,28 @@ extension Context {
         try scheduleAtLatest(.forgetVersions, key: forgettingKey, at: keptUntil)
     }
 
+    /// Throws `limit_exceeded` if what is kept of messages, together with their present contents, has more bytes than one call may delete: it is
+    /// deleted with them, or written again with another time.
+    ///
+    /// - Parameter sizeBytes: The size of the present contents.
+    func requireFewKeptBytes(of messages: [Message], besides sizeBytes: Int) throws {
+        guard let channel = messages.first?.channelId else { return }
+        let limit = Limits.deletedMessagesSizeBytes
+        let edited: SQL = "SELECT seq FROM message_versions WHERE channel_id = \(channel) AND seq IN (\(list: messages.map(\.seq)))"
+        var sizeBytes = sizeBytes
+        // One message at a time: those of all may be too much for the memory.
+        for seq in Set(try transaction.bypassingBatchMemory { try transaction.rows(edited) { $0.int64() } }) {
+            let contents: SQL =
+                "SELECT \(MessageContent.columns) FROM message_versions WHERE channel_id = \(channel) AND seq = \(seq)"
+            sizeBytes += try transaction.bypassingBatchMemory {
+                try transaction.rows(contents) { try MessageContent(reading: &$0).sizeBytes }.reduce(0, +)
+            }
+            guard sizeBytes <= limit else {
+                throw RoostError.limitExceeded("messages", limit: limit, unit: "bytes of content and kept versions together")
+            }
+        }
+    }
+
     /// The key of the effect that deletes expired versions. Any such effect deletes those of all channels. Where several nodes
     /// write, scheduling an effect locks its row until the transaction ends, so each lane has its own. With one for all, or for
     /// some channels, an edit would wait for edits of other channels, and two transactions with several edits each would wait
@@ -193,8 +215,9 @@ extension EffectKind {
 }
 
 extension Context {
-    /// The most versions that one transaction deletes.
-    private static let versionsAtOnce: Int64 = 1000
+    /// The most versions that one transaction deletes: some 10 MB, if all are as large as a message can be. Other writers wait meanwhile, and each
+    /// page of a deleted version is written once more.
+    private static let versionsAtOnce: Int64 = 20
     /// The pause between two runs, which keeps many edits from causing as many runs. Expired versions aren't shown in the meantime.
     private static let pauseMilliseconds: Int64 = 1000
 

@@ -201,6 +201,21 @@ struct MessageVersionTests {
         #expect(try world.rows("SELECT COUNT(*) FROM message_versions") { $0.int() } == [0])
     }
 
+    @Test("R24 one run deletes at most 20 versions, and the next follows at once")
+    func manyExpired() throws {
+        let world = try Self.world()
+        for number in 0..<3 {
+            let sent = try world.send("\(number)", to: "room", as: "ben")
+            for text in 1...10 { try edit(sent, "edit \(text)", in: world) }
+        }
+        world.advance(milliseconds: 86_400_000)
+        for left in [10, 0] {
+            let due = try world.database.read { try $0.effectsDue(of: [.forgetVersions], at: world.now, limit: 10).due }
+            for effect in due { #expect(try world.inContext { try $0.finish(effect, as: .forgetVersions) }) }
+            #expect(try world.rows("SELECT COUNT(*) FROM message_versions") { $0.int() } == [left])
+        }
+    }
+
     @Test("SB-59 R24 only authors who deleted their own message and operators restore it, in time, unless deleted for good")
     func refusals() throws {
         let world = try Self.world(undeletion: 60)
@@ -444,6 +459,23 @@ struct MessageVersionTests {
         let answer = SendMessage(channel: "room", clientId: "a", text: "short", parentId: ids[39])
         #expect(try world.code(answer, as: "cid") == .notFound)
         #expect(try world.perform(answer, as: "ann").parentId == ids[39])
+    }
+
+    @Test("I18 R24 what is kept of messages counts when they are deleted in one call", arguments: [0, 3600])
+    func largeKeptVersions(undeletion: Int) throws {
+        let world = try Self.world(undeletion: undeletion)
+        let long = String(repeating: "\u{1F600}", count: 19_990)
+        let sent = try (0..<8).map { number in
+            let content = SendMessage(channel: "room", clientId: ClientID("\(number)"), text: "0 \(long)", data: long)
+            let message = try world.perform(content, as: "ben")
+            for text in 1..<10 { try edit(message, "\(text) \(long)", in: world) }
+            try world.perform(EditMessage(channel: "room", message: message.messageId, text: "short", data: ""), as: "ben")
+            return message.messageId
+        }
+        let refusal = try world.refusal(DeleteMessages(channel: "room", messages: sent), as: "ben")
+        #expect(refusal?.code == .limitExceeded && refusal?.field == "messages" && refusal?.limit == 10_000_000)
+        try world.perform(DeleteMessages(channel: "room", messages: Array(sent.prefix(5))), as: "ben")
+        #expect(try world.rows("SELECT COUNT(*) FROM message_versions") { $0.int() } == [undeletion == 0 ? 30 : 85])
     }
 
     @Test("R24 the options have limits, and are in the configuration")
