@@ -65,17 +65,20 @@ public struct DataFiles: Sendable {
             guard lstat(path, &status) == 0 else { continue }
             switch status.st_mode & S_IFMT {
             case S_IFREG: if access(path, R_OK | W_OK) != 0 { throw Self.refusal(of: path, errno) }
-            case S_IFLNK:
-                throw DatabaseFailure(
-                    message: "\(path) is a symbolic link. The files of a data directory must be in it: they are compared and "
-                        + "synced together. Replace the link with the file itself, or link the whole directory instead.",
-                    kind: .fatal, obstacle: .refusedFile)
+            case S_IFLNK: throw Self.refusal(ofLink: path)
             default:
                 throw DatabaseFailure(
                     message: "\(path) isn't a file. Move it away, or name another directory with --data.", kind: .fatal,
                     obstacle: .refusedFile)
             }
         }
+    }
+
+    static func refusal(ofLink path: String) -> DatabaseFailure {
+        DatabaseFailure(
+            message: "\(path) is a symbolic link. The files of a data directory must be in it: they are compared and "
+                + "synced together. Replace the link with the file itself, or link the whole directory instead.",
+            kind: .fatal, obstacle: .refusedFile)
     }
 
     static func refusal(of path: String, _ code: Int32) -> DatabaseFailure {

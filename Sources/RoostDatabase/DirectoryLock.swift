@@ -20,14 +20,16 @@ public final class DirectoryLock: Sendable {
         }
     }
 
+    /// - Throws: ``Held``; ``DatabaseFailure`` if the directory or the file can't be opened, as if the file is a link: what it leads to isn't this
+    ///   directory's, and stays as it is.
     public init(directory: URL) throws {
         self.path = directory.path
         let path = directory.appending(path: "roost.lock").path
         let directoryDescriptor = open(directory.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard directoryDescriptor >= 0 else { throw DatabaseFailure.system("Can't open \(directory.path)") }
-        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0o600)
+        let descriptor = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else {
-            let failure = DatabaseFailure.system("Can't open \(path)")
+            let failure = errno == ELOOP ? DataFiles.refusal(ofLink: path) : DatabaseFailure.system("Can't open \(path)")
             close(directoryDescriptor)
             throw failure
         }

@@ -328,6 +328,22 @@ import Testing
         #expect(try names() == ["roost.lock"])
     }
 
+    @Test("a link in place of a new data directory's lock is refused, and what it leads to is neither changed nor made")
+    func linkedLock() throws {
+        let place = try place()
+        let url = place.appending(path: "new", directoryHint: .isDirectory)
+        try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+        let lock = url.appending(path: "roost.lock")
+        for target in ["file", "nowhere"] {
+            try FileManager.default.createSymbolicLink(atPath: lock.path, withDestinationPath: place.appending(path: target).path)
+            let failure = #expect(throws: DatabaseFailure.self) { try NewDataDirectory(url, for: "this user") }
+            #expect(failure?.message.hasPrefix("\(lock.path) is a symbolic link.") == true)
+            #expect(unlink(lock.path) == 0)
+        }
+        #expect(try Data(contentsOf: place.appending(path: "file")) == Data("x".utf8))
+        #expect(try FileManager.default.contentsOfDirectory(atPath: place.path).sorted() == ["file", "new"])
+    }
+
     @Test("a file of a backup is made for its owner alone: an existing one, which others may have open, isn't written")
     func ownFiles() throws {
         let file = try place().appending(path: "secret")
