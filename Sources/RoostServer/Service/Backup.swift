@@ -287,13 +287,15 @@ public struct Backup: Codable, Sendable {
             let keysData = try await keyRing(of: secret, in: backup, verified)
             let settingsData = try settings(in: backup, verified)
             try made.requireNothingElse()
+            // The secret first, and the database last: no server starts with a secret next to a missing or incomplete database. Otherwise what a
+            // killed restore leaves could be taken for a new directory, or for one without keys and settings.
+            try made.write(Data((secretText ?? SecretFile.makeSecret().text).utf8), as: secretName)
+            if let keysData { try made.write(keysData, as: keysName) }
+            if let settingsData { try made.write(settingsData, as: settingsName) }
+            try made.syncNames()
             try made.copy(backup.appending(path: databaseName), as: databaseName)
             try made.reserve(databaseFileNames)
             try renew(made, secretText)
-            if let settingsData { try made.write(settingsData, as: settingsName) }
-            // The key ring first: without it, a secret that was retired would be valid again.
-            if let keysData { try made.write(keysData, as: keysName) }
-            try made.write(Data((secretText ?? SecretFile.makeSecret().text).utf8), as: secretName)
             try made.complete()
             return verified
         } catch {

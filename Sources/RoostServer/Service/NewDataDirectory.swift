@@ -93,11 +93,14 @@ struct NewDataDirectory {
         self.names += names
     }
 
+    /// Flushes the names of the files that were made so far to disk, before others are made.
+    func syncNames() throws { try Durable.syncIfExists(url) }
+
     // MARK: Ending
 
     /// Flushes the directory to disk, with the names of everything that was made, and unlocks it.
     func complete() throws {
-        try Durable.syncIfExists(url)
+        try syncNames()
         for path in directories.reversed() {
             try Durable.syncIfExists(URL(filePath: path, directoryHint: .isDirectory).deletingLastPathComponent())
         }
