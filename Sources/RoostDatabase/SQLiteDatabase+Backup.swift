@@ -100,7 +100,7 @@ extension SQLiteDatabase {
         if let failure { throw failure }
     }
 
-    /// Reads a copy back from the disk: every page's checksum, every table and index, and the counters against a recount.
+    /// Reads a copy back from the disk: checks every page's checksum, and every table and index, and counts the rows of each table.
     ///
     /// Pages that the system no longer has in memory once all were read are read again, for the tables and indexes.
     ///

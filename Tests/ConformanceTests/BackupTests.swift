@@ -221,6 +221,32 @@ import Testing
         }
     }
 
+    @Test("a token revoked after the backup is valid again on the restored server, unless that has a new secret")
+    func revokedLater() async throws {
+        let server = try await TestServer()
+        let token = try await server.token("ann")
+        func status(on server: TestServer) async throws -> Int {
+            try await server.request("GET", "/v1/me", token: token).status
+        }
+        var found = [try await status(on: server)]
+        let (backup, same, new) = (TemporaryDirectory.make(), TemporaryDirectory.make(), TemporaryDirectory.make())
+        let made = try await ControlSocket.ask(.init(backup: backup.path, withSecret: true), in: server.directory)
+        #expect(made.error == nil)
+        let admin = try await server.socket("root", role: .admin)
+        try await admin.call(RevokeUserTokens(user: "ann"))
+        found.append(try await status(on: server))
+        await admin.close()
+        try await server.stop()
+        for (directory, secret) in [(same, .backup), (new, .new)] as [(URL, Backup.Secret)] {
+            _ = try await Backup.restore(backup, to: directory, secret: secret)
+            let restored = try await TestServer(directory: directory)
+            found.append(try await status(on: restored))
+            try await restored.stop()
+        }
+        #expect(found == [200, 401, 200, 401])
+        for directory in [backup, same, new, server.directory] { try? FileManager.default.removeItem(at: directory) }
+    }
+
     @Test("the data directory's configuration file goes into a backup, closed to others, and comes back with a restore")
     func settings() async throws {
         let server = try await TestServer()
