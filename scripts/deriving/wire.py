@@ -20,13 +20,15 @@ class Member(NamedTuple):
     # The field that contains it, if that field is inline.
     inlined_in: Optional[Field]
     name: str
+    # The type that reads it, as its `value`, if that isn't its own.
+    read_as: Optional[str] = None
 
 
 def members_of(asked, type=None, inlined_in=None):
     """The members of the object, in their order on the wire."""
     members, last = [], []
     for field in (type or asked.type).fields:
-        key, default, is_inline, may_be_absent, is_left_out, ending = field.name, field.default, False, False, False, None
+        key, default, is_inline, may_be_absent, is_left_out, ending, read_as = field.name, field.default, False, False, False, None, None
         for option in field.options:
             if named := re.fullmatch(r'"(\w+)"', option):
                 key = named[1]
@@ -40,13 +42,15 @@ def members_of(asked, type=None, inlined_in=None):
                 may_be_absent, default = True, said[1]
             elif said := re.fullmatch(r"(\w+) last", option):
                 ending = said[1]
+            elif said := re.fullmatch(r"read as (\S+)", option):
+                read_as = said[1]
             else:
-                raise Unreadable(f'unknown option “{option}” of {field.name}; known: "name", inline, inline with “name last”, may be absent, absent is value, default is absent')
+                raise Unreadable(f'unknown option “{option}” of {field.name}; known: "name", inline, inline with “name last”, may be absent, absent is value, default is absent, read as Type')
         if may_be_absent and (default is None or default == "nil"):
             raise Unreadable(f"{field.name} may be absent but has no default")
         if not is_inline:
             path = f"{inlined_in.name}.{field.name}" if inlined_in else field.name
-            members.append(Member(key, path, field.type, default, may_be_absent, is_left_out, inlined_in, field.name))
+            members.append(Member(key, path, field.type, default, may_be_absent, is_left_out, inlined_in, field.name, read_as))
             continue
         inner = asked.known(field.type)
         if inner is None or inlined_in:
@@ -210,12 +214,28 @@ def write_encode(asked):
 
 
 def write_decode(asked):
+    r"""
+    >>> text = '''struct A: Codable {
+    ...     var b: [B]  // wire: read as C<B>
+    ...     var d: D?  // wire: read as E
+    ...     var f: F = .g  // wire: may be absent, read as H
+    ...     // derived: init(from:)
+    ... }'''
+    >>> print(in_one_file(text).partition("CodingKeys.self)\n")[2])
+            b = try container.decode(C<B>.self, forKey: .b).value
+            d = try container.decodeIfPresent(E.self, forKey: .d)?.value
+            f = try container.decodeIfPresent(H.self, forKey: .f)?.value ?? .g
+        }
+    }
+    """
     lines, inlined = [], {}
     for member in members_of(asked):
         value = (
             f"try container.decode{'IfPresent' * (is_optional(member.type) or member.may_be_absent)}"
-            f"({wrapped_type(member.type)}.self, forKey: .{member.name})"
+            f"({member.read_as or wrapped_type(member.type)}.self, forKey: .{member.name})"
         )
+        if member.read_as:
+            value += "?.value" if is_optional(member.type) or member.may_be_absent else ".value"
         value += f" ?? {member.default}" if member.may_be_absent else ""
         if member.inlined_in:
             inlined.setdefault(member.inlined_in, []).append(member.name)
@@ -237,6 +257,9 @@ def write_plain_reading(asked):
         raise Unreadable(f"of init(plainly:) is said “{asked.said}”; known: refusing others")
     depth = depth_of(asked.type) + len(INDENT)
     members = members_of(asked)
+    for member in members:
+        if member.read_as:
+            raise Unreadable(f"{member.name} is read as {member.read_as}, which init(plainly:) can't")
     needed = [f"let {member.name}" for member in members if not is_optional(member.type) and not member.may_be_absent]
     given, inlined = {}, {}
     for member in members:

@@ -48,7 +48,7 @@ struct IncomingFrame: Decodable {
     init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         reply = try container.decodeIfPresent(Int64.self, forKey: .reply)
-        error = try container.decodeIfPresent(LenientError.self, forKey: .error)?.error
+        error = try container.decodeIfPresent(LenientError.self, forKey: .error)?.value
         welcome = try container.decodeIfPresent(Welcome.self, forKey: .welcome)
         closing = try container.decodeIfPresent(ClosingFrame.Closing.self, forKey: .closing)
         unwatched = try container.decodeIfPresent(UnwatchedFrame.Unwatched.self, forKey: .unwatched)
@@ -245,31 +245,7 @@ struct ReplyResult<Value: Decodable>: Decodable {
 extension JSONDecoder {
     fileprivate convenience init(reading kinds: RowKinds) {
         self.init()
+        leaveOutNewerValues()
         if let key = RowKinds.userInfoKey { userInfo[key] = kinds }
-    }
-}
-
-/// An error whose code may be newer than this version.
-private struct LenientError: Decodable {
-    var error: RoostError
-
-    private enum CodingKeys: String, CodingKey { case code, message, field, limit, rule, until, retryAfterMilliseconds }
-
-    init(from decoder: any Decoder) throws {
-        let container = try decoder.container(keyedBy: CodingKeys.self)
-        /// A field that is absent or can't be read doesn't affect the others.
-        func field<Value: Decodable>(_ key: CodingKeys) -> Value? { try? container.decodeIfPresent(Value.self, forKey: key) }
-        let code = try container.decode(String.self, forKey: .code)
-        let message = field(.message) ?? "The server refused."
-        error = RoostError(
-            .notPermitted, message, field: field(.field), limit: field(.limit), rule: field(.rule), until: field(.until),
-            retryAfterMilliseconds: field(.retryAfterMilliseconds))
-        if let known = RoostError.Code(rawValue: code) {
-            error.code = known
-        } else {
-            // An unknown refusal counts as final, because retrying unchanged would be guesswork, unless the server says when to retry.
-            error.code = error.retryAfterMilliseconds == nil ? .notPermitted : .unavailable
-            (error.message, error.rule) = ("\(message) (\(code))", code)
-        }
     }
 }

@@ -388,7 +388,7 @@ public struct ChannelView: Hashable, Sendable {
     /// The newest message that the caller may read.
     public var lastMessage: Message?
     /// The caller's current permissions in the channel (ledger §8.4), in the order of `Permission.allCases`.
-    public var ownCapabilities: [Permission] = []
+    public var ownCapabilities: [Permission] = []  // wire: read as KnownNames<Permission>
     /// Whether an unread message mentions the caller, by name or with the whole channel (MN-16).
     public var hasMention: Bool = false  // wire: default is absent
     /// Summaries of the users that the view names, for callers who may see them. A page has them beside its views instead.
@@ -441,7 +441,7 @@ extension ChannelView: Codable {
         membership = try container.decodeIfPresent(Membership.self, forKey: .membership)
         invitation = try container.decodeIfPresent(Invitation.self, forKey: .invitation)
         lastMessage = try container.decodeIfPresent(Message.self, forKey: .lastMessage)
-        ownCapabilities = try container.decode([Permission].self, forKey: .ownCapabilities)
+        ownCapabilities = try container.decode(KnownNames<Permission>.self, forKey: .ownCapabilities).value
         hasMention = try container.decodeIfPresent(Bool.self, forKey: .hasMention) ?? false
         users = try container.decodeIfPresent([UserSummary].self, forKey: .users)
     }

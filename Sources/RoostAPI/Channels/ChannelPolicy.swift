@@ -159,7 +159,7 @@ extension ChannelPolicy {
         if !stored.contains(.updatePolicy) { updatePolicy = update == .nobody ? .nobody : .operators }
         // Until this rule existed, senders could mention, except in conversations.
         if !stored.contains(.mention) { mention = send == .membersOnly ? .nobody : send }
-        fixed = try values.decode([PolicyName].self, forKey: PolicyKnob.Key(stringValue: "fixed"))
+        fixed = try values.decode(KnownNames<PolicyName>.self, forKey: PolicyKnob.Key(stringValue: "fixed")).value
     }
 
     /// The values of rules that aren't given; ``init(from:)`` replaces all of them.

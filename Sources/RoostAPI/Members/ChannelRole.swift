@@ -24,7 +24,7 @@ public struct RoleDefinition: Codable, Hashable, Sendable {
     /// A member may remove members of a lower rank, and give roles up to their own: 0 for members, 50 for operators, 100 for owners.
     public var rank: Int
     /// The permissions granted where the type leaves them to operators. In the order of `Permission.allCases`.
-    public var permissions: [Permission]
+    public var permissions: [Permission]  // wire: read as KnownNames<Permission>
 
     // derived: init
     /// Creates a value with these fields.
@@ -32,6 +32,14 @@ public struct RoleDefinition: Codable, Hashable, Sendable {
         self.role = role
         self.rank = rank
         self.permissions = permissions
+    }
+
+    // derived: init(from:)
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        role = try container.decode(ChannelRole.self, forKey: .role)
+        rank = try container.decode(Int.self, forKey: .rank)
+        permissions = try container.decode(KnownNames<Permission>.self, forKey: .permissions).value
     }
 
     /// The roles that every channel has. They can't be changed.

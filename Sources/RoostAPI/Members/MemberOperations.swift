@@ -158,30 +158,56 @@ extension MemberResults: WireWritable {
 /// The result for one user.
 public struct MemberResult: Codable, Hashable, Sendable {
     /// The outcome. Those that begin with `already` or `not` changed nothing.
-    public enum Outcome: String, Codable, CaseIterable, Sendable, WireEnumeration {
+    public enum Outcome: OpenWireEnumeration {
         /// Done as requested.
         case added, removed, changed, invited, withdrawn
         /// The user was already a member.
-        case alreadyMember = "already_member"
+        case alreadyMember
         /// The user was already invited, and hasn't answered.
-        case alreadyInvited = "already_invited"
+        case alreadyInvited
         /// It already was as requested.
         case unchanged
         /// The user isn't a member.
-        case notMember = "not_member"
+        case notMember
         /// The user has no pending invitation.
-        case notInvited = "not_invited"
+        case notInvited
         /// Declined for the user, who has reached the limit of channels.
-        case autoDeclined = "auto_declined"
+        case autoDeclined
         /// See `error`.
         case refused
+        /// An outcome unknown to this version.
+        case unknown(String)
+
+        public static let allCases: [Outcome] = [
+            .added, .removed, .changed, .invited, .withdrawn, .alreadyMember, .alreadyInvited, .unchanged, .notMember, .notInvited,
+            .autoDeclined, .refused,
+        ]
+
+        public var rawValue: String {
+            switch self {
+            case .added: "added"
+            case .removed: "removed"
+            case .changed: "changed"
+            case .invited: "invited"
+            case .withdrawn: "withdrawn"
+            case .alreadyMember: "already_member"
+            case .alreadyInvited: "already_invited"
+            case .unchanged: "unchanged"
+            case .notMember: "not_member"
+            case .notInvited: "not_invited"
+            case .autoDeclined: "auto_declined"
+            case .refused: "refused"
+            case .unknown(let name): name
+            }
+        }
     }
+
     /// The user that the result is about.
     public var userId: UserID
     /// What was done.
     public var outcome: Outcome
     /// Why nothing was done.
-    public var error: RoostError?
+    public var error: RoostError?  // wire: read as LenientError
 
     // derived: init
     /// Creates a value with these fields. Those that are left out have their defaults.
@@ -189,6 +215,14 @@ public struct MemberResult: Codable, Hashable, Sendable {
         self.userId = userId
         self.outcome = outcome
         self.error = error
+    }
+
+    // derived: init(from:)
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        userId = try container.decode(UserID.self, forKey: .userId)
+        outcome = try container.decode(Outcome.self, forKey: .outcome)
+        error = try container.decodeIfPresent(LenientError.self, forKey: .error)?.value
     }
 }
 

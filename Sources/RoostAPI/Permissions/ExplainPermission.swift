@@ -35,7 +35,7 @@ public struct PermissionExplanation: Codable, Hashable, Sendable {
     /// Whether the user may currently do it.
     public var isAllowed: Bool
     /// The error that the operation would throw: its code, its rule, and when it ends, if it does.
-    public var refusal: RoostError?
+    public var refusal: RoostError?  // wire: read as LenientError
 
     // derived: init
     /// Creates a value with these fields. Those that are left out have their defaults.
@@ -43,5 +43,13 @@ public struct PermissionExplanation: Codable, Hashable, Sendable {
         self.permission = permission
         self.isAllowed = isAllowed
         self.refusal = refusal
+    }
+
+    // derived: init(from:)
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        permission = try container.decode(Permission.self, forKey: .permission)
+        isAllowed = try container.decode(Bool.self, forKey: .isAllowed)
+        refusal = try container.decodeIfPresent(LenientError.self, forKey: .refusal)?.value
     }
 }

@@ -201,8 +201,12 @@ extension Rows: Codable {
         channel = try container.decodeIfPresent(Channel.self, forKey: .channel)
         counters = try container.decodeIfPresent(ChannelCounters.self, forKey: .counters)
         for kind in RowKinds.known(to: decoder).all { try decode(kind, from: container) }
-        ownCapabilities = try container.decodeIfPresent([String: [Permission]].self, forKey: .ownCapabilities)
-        capabilities = try container.decodeIfPresent([String: [Permission]].self, forKey: .capabilities)
+        ownCapabilities = try Self.permissions(.ownCapabilities, in: container)
+        capabilities = try Self.permissions(.capabilities, in: container)
+    }
+
+    private static func permissions(_ key: RowKey, in container: KeyedDecodingContainer<RowKey>) throws -> [String: [Permission]]? {
+        try container.decodeIfPresent([String: KnownNames<Permission>].self, forKey: key)?.mapValues { $0.value }
     }
 
     private mutating func decode<Row: StreamRow>(_ kind: Row.Type, from container: KeyedDecodingContainer<RowKey>) throws {

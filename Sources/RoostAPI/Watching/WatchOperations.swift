@@ -208,7 +208,7 @@ public struct WatchedChannel: Codable, Hashable, Sendable {
     /// The newest messages.
     public var messages: MessagePage
     /// The caller's current permissions in the channel, in the order of `Permission.allCases`.
-    public var ownCapabilities: [Permission]
+    public var ownCapabilities: [Permission]  // wire: read as KnownNames<Permission>
 
     // derived: init
     /// Creates a value with these fields. Those that are left out have their defaults.
@@ -228,6 +228,22 @@ public struct WatchedChannel: Codable, Hashable, Sendable {
         self.read = read
         self.messages = messages
         self.ownCapabilities = ownCapabilities
+    }
+
+    // derived: init(from:)
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        config = try container.decode(ChannelPolicy.self, forKey: .config)
+        channel = try container.decode(Channel.self, forKey: .channel)
+        membership = try container.decodeIfPresent(Membership.self, forKey: .membership)
+        online = try container.decode(Int.self, forKey: .online)
+        watcherCount = try container.decode(Int.self, forKey: .watcherCount)
+        watchers = try container.decode([String: User].self, forKey: .watchers)
+        members = try container.decode([String: Member].self, forKey: .members)
+        users = try container.decodeIfPresent([UserSummary].self, forKey: .users)
+        read = try container.decode([String: ReadState].self, forKey: .read)
+        messages = try container.decode(MessagePage.self, forKey: .messages)
+        ownCapabilities = try container.decode(KnownNames<Permission>.self, forKey: .ownCapabilities).value
     }
 }
 

@@ -7,7 +7,7 @@ public struct AppOptions: Codable, Hashable, Sendable {
     /// The most seconds that a token may be valid: from its `iat` to its `exp`, or from now if it has no `iat`.
     public var tokenLifetimeSecondsMax: Int = AppOptions.tokenLifetimeSecondsStandard  // wire: may be absent
     /// Whether a new name may look like another one in the app.
-    public var confusableNames: ConfusableNames = .allowed  // wire: may be absent
+    public var confusableNames: ConfusableNames = .allowed  // wire: may be absent, read as KnownName<ConfusableNames>
     /// Whether a message may mention its whole channel (MN-13).
     public var isMentionAllEnabled: Bool = true  // wire: may be absent
     /// The most users that one message may mention by name: 1 to 30 (MN-01, D-25).
@@ -20,7 +20,7 @@ public struct AppOptions: Codable, Hashable, Sendable {
     /// For how many seconds operators can read a message's content from before an edit; 0, the default, for not at all. At most a year.
     public var versionSeconds: Int = 0  // wire: may be absent
     /// Which messages are pushed at all (MN-22, D-20).
-    public var pushLevel: PushLevel = .all  // wire: may be absent
+    public var pushLevel: PushLevel = .all  // wire: may be absent, read as KnownName<PushLevel>
 
     /// Which messages are pushed to members who aren't connected.
     public enum PushLevel: String, Codable, CaseIterable, Sendable, WireEnumeration {
@@ -61,20 +61,21 @@ public struct AppOptions: Codable, Hashable, Sendable {
     }
 
     // derived: init(from:)
-    /// An older server doesn't tell all of them.
+    /// An older server doesn't tell all of them. A value that a newer one has added is read as the default.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         channelsPerUser = try container.decode(Int.self, forKey: .channelsPerUser)
         showsHistoryToNewMembers = try container.decode(Bool.self, forKey: .showsHistoryToNewMembers)
         tokenLifetimeSecondsMax =
             try container.decodeIfPresent(Int.self, forKey: .tokenLifetimeSecondsMax) ?? AppOptions.tokenLifetimeSecondsStandard
-        confusableNames = try container.decodeIfPresent(ConfusableNames.self, forKey: .confusableNames) ?? .allowed
+        confusableNames =
+            try container.decodeIfPresent(KnownName<ConfusableNames>.self, forKey: .confusableNames)?.value ?? .allowed
         isMentionAllEnabled = try container.decodeIfPresent(Bool.self, forKey: .isMentionAllEnabled) ?? true
         mentionsPerMessage = try container.decodeIfPresent(Int.self, forKey: .mentionsPerMessage) ?? 30
         mentionNotifyCap = try container.decodeIfPresent(Int.self, forKey: .mentionNotifyCap) ?? 30
         undeletionSeconds = try container.decodeIfPresent(Int.self, forKey: .undeletionSeconds) ?? 0
         versionSeconds = try container.decodeIfPresent(Int.self, forKey: .versionSeconds) ?? 0
-        pushLevel = try container.decodeIfPresent(PushLevel.self, forKey: .pushLevel) ?? .all
+        pushLevel = try container.decodeIfPresent(KnownName<PushLevel>.self, forKey: .pushLevel)?.value ?? .all
     }
 
     /// 30 days.
@@ -117,7 +118,7 @@ public struct AppConfiguration: Codable, Hashable, Sendable {
     /// The roles in channels: the built-in ones and the app's own.
     public var roles: [RoleDefinition]
     /// How messages' `targetLanguages` are handled (SB-38).
-    public var translation: TranslationStatus = .unavailable  // wire: may be absent
+    public var translation: TranslationStatus = .unavailable  // wire: may be absent, read as KnownName<TranslationStatus>
 
     // derived: init
     /// Creates a value with these fields. Those that are left out have their defaults.
@@ -136,7 +137,7 @@ public struct AppConfiguration: Codable, Hashable, Sendable {
         options = try container.decode(AppOptions.self, forKey: .options)
         limits = try container.decode([String: Int].self, forKey: .limits)
         roles = try container.decode([RoleDefinition].self, forKey: .roles)
-        translation = try container.decodeIfPresent(TranslationStatus.self, forKey: .translation) ?? .unavailable
+        translation = try container.decodeIfPresent(KnownName<TranslationStatus>.self, forKey: .translation)?.value ?? .unavailable
     }
 }
 

@@ -72,7 +72,7 @@ extension WireEnumeration {
     }
 }
 
-/// An enumeration in rows that clients store, to which a newer server may add cases: an unknown value is kept as its string, and the row is read.
+/// An enumeration in rows and answers, to which a newer server may add cases: an unknown value is kept as its string, and the rest is read.
 ///
 /// Calls must not have unknown values: validation refuses them with ``validate(field:)``.
 public protocol OpenWireEnumeration: WireEnumeration, Codable, Hashable, Sendable {

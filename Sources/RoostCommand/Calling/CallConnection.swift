@@ -55,7 +55,7 @@ final class CallConnection {
         try operation.validate()
         let body = try await answer(to: try CallRequest(operation))
         do {
-            return try JSONDecoder().decode(Call.Response.self, from: body)
+            return try JSONDecoder.forAnswers.decode(Call.Response.self, from: body)
         } catch {
             throw Failure("The response couldn't be read: \(PlainWords.reason(of: error)). Is the server a different version?")
         }

@@ -48,6 +48,7 @@ enum MemberText {
         case .notInvited: "isn't invited"
         case .autoDeclined: "has reached the channel limit: declined"
         case .refused: result.error.map { "refused: \($0.summaryLine)" } ?? "refused"
+        case .unknown(let outcome): "has the outcome \(outcome.safe()), which this version doesn't know"
         }
     }
 

@@ -51,6 +51,25 @@ struct CallAnswerTests {
         #expect(isAnswered)
     }
 
+    @Test("I21 a permission that this version doesn't know is left out of an answer, which its caller gets and the cache keeps")
+    func newerPermission() async throws {
+        var client = try await Harness()
+        try await client.connect()
+        try await client.answer("stream.resume", with: Resumption(user: changes(user: 0), channels: [], hasMore: false))
+        let view = ChannelView(
+            channel: channel(counters(3, messages: 2)), membership: membership(readSeq: 3, readCount: 2, userSeq: 1),
+            ownCapabilities: [.channelRead, .messageSend])
+        let known = String(decoding: try JSONWriter.bytes(of: view), as: UTF8.self)
+        let newer = known.replacing(#""message.send""#, with: #""message.sing","message.send""#)
+        try #require(newer != known)
+        try await client.feed(.call(1, JoinChannel(channel: Harness.channel)))
+        let number = try #require(client.calls.first { $0.value == "member.join" }?.key)
+        try await client.receive(text: #"{"reply":\#(number),"result":\#(newer)}"#)
+        #expect(client.sync.readAnswers[1] as? ChannelView == view)
+        #expect(try await client.listed() == [Harness.channel])
+        #expect(try CallAnswer(bytes: Array(#"{"reply":1,"result":\#(newer)}"#.utf8)).decoded() == view)
+    }
+
     @Test("a value that was read is used as it is; one that wasn't, or of another type, is read from the frame")
     func value() throws {
         let count = UnreadCount(channelId: "general", unreadCount: 2, readSeq: 3)
