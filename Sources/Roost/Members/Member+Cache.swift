@@ -78,7 +78,7 @@ extension Membership: CachedRow {
             if stored.isNewer(than: membership) { return }
         }
         try database.replace(membership)
-        if membership.state != .member {
+        if membership.state == .none {
             try database.forgetCapabilities(in: channel)
         }
     }
@@ -206,5 +206,5 @@ extension StoreWrite {
 
 extension Rows {
     /// The users whose rows say that they are no longer members.
-    var leavers: [UserID] { (members ?? []).filter { $0.state != .member }.map(\.userId) }
+    var leavers: [UserID] { (members ?? []).filter { $0.state == .none }.map(\.userId) }
 }

@@ -110,7 +110,7 @@ extension AppRole: CacheColumn {}
 protocol JSONCacheColumn: CacheColumn, Codable {}
 
 extension JSONCacheColumn {
-    init(cached row: inout CacheReader) throws { self = try StoredJSON.decode(Self.self, from: row.value()) }
+    init(cached row: inout CacheReader) throws { self = try StoredJSON.decodeAnswer(Self.self, from: row.value()) }
     func bind(to row: inout CacheWriter) throws { try row.bind(JSONWriter.bytes(of: self)) }
 }
 

@@ -231,4 +231,9 @@ enum StoredJSON {
     static func decode<Value: Decodable>(_ type: Value.Type = Value.self, from data: Data) throws -> Value {
         try JSONDecoder().decode(type, from: data)
     }
+
+    /// Decodes what a server sent. A newer version of the app may have stored it, with values that this one doesn't know.
+    static func decodeAnswer<Value: Decodable>(_ type: Value.Type, from data: Data) throws -> Value {
+        try JSONDecoder.forAnswers.decode(type, from: data)
+    }
 }

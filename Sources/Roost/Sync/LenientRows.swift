@@ -75,7 +75,7 @@ struct LenientRows: Decodable {
         if json.takeNull() { return true }
         place = json.attempt(plainly)
         if place == nil, let range = json.pass() {
-            place = try? JSONDecoder().decode(Value.self, from: Data(json.bytes[range]))
+            place = try? JSONDecoder.forAnswers.decode(Value.self, from: Data(json.bytes[range]))
         }
         return place != nil
     }

@@ -112,7 +112,8 @@ extension Sync {
     }
 
     private mutating func membershipWrites(_ membership: Membership) -> [StoreWrite] {
-        guard membership.state != .member else {
+        // Only a state that says so ends a membership: one that this version doesn't know may be another kind of member.
+        guard membership.state == .none else {
             channelRoles[membership.channelId] = membership.role
             return readingWrites(for: membership) + [.membership(membership)]
         }

@@ -2,6 +2,9 @@
 ///
 /// Code never checks a type's name, only its policy. The policy is sent to clients as the `config` of a watched channel (ST-05) and by
 /// `type.list`. A channel may differ from its type in everything that isn't fixed: see ``PolicyChanges``.
+///
+/// If a newer server names an audience that this version doesn't know, it is read as `nobody`, and another unknown value as that of the
+/// first preset. What the caller may do is in the channel's `ownCapabilities`.
 public struct ChannelPolicy: Codable, Hashable, Sendable {
     /// Who may do something in the channels of a type.
     public enum Audience: String, Codable, CaseIterable, Sendable, WireEnumeration {
@@ -151,9 +154,16 @@ extension ChannelPolicy {
         self = Self.base
         type = try values.decode(ChannelType.self, forKey: PolicyKnob.Key(stringValue: "type"))
         let stored = Set(PolicyName.allCases.filter { values.contains(PolicyKnob.Key(stringValue: $0.rawValue)) })
+        let leavesOutNewer = NewerValues.areLeftOut(by: decoder)
         // A rule that is missing here didn't exist when the type was stored.
         for name in PolicyName.allCases where stored.contains(name) || !PolicyName.addedLater.contains(name) {
-            try name.knob.decode(values, &self)
+            do {
+                try name.knob.decode(values, &self)
+            } catch {
+                guard leavesOutNewer, stored.contains(name) else { throw error }
+                // An unknown audience must not look like one to which the user belongs.
+                if let path = name.knob.path as? WritableKeyPath<ChannelPolicy, Audience> { self[keyPath: path] = .nobody }
+            }
         }
         // Until this rule existed, operators had the right, or nobody where nobody may change attributes.
         if !stored.contains(.updatePolicy) { updatePolicy = update == .nobody ? .nobody : .operators }

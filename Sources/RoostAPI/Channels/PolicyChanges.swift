@@ -3,6 +3,8 @@
 /// It has an optional property for each rule of a policy, nil until set:
 ///
 ///     create.policy = PolicyChanges(send: .operators)
+///
+/// A rule or a value that a newer server has added is left out of a channel's row.
 @dynamicMemberLookup
 public struct PolicyChanges: Hashable, Sendable {
     /// The given values. The others are those of the first preset, so equal changes are equal values.
@@ -125,7 +127,15 @@ extension ChannelPolicy {
 extension PolicyChanges: Codable {
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: PolicyKnob.Key.self)
-        for name in PolicyName.allCases where try name.knob.decodeIfPresent(container, &values) { given.insert(name) }
+        let leavesOutNewer = NewerValues.areLeftOut(by: decoder)
+        for name in PolicyName.allCases {
+            do {
+                if try name.knob.decodeIfPresent(container, &values) { given.insert(name) }
+            } catch {
+                // A client leaves out a rule that it can't read, like one of an unknown name: the channel has to arrive.
+                guard leavesOutNewer else { throw error }
+            }
+        }
     }
 
     public func encode(to encoder: any Encoder) throws {

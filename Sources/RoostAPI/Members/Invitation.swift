@@ -66,9 +66,23 @@ extension Invitation: WireWritable {
 }
 
 /// The state of an invitation.
-public enum InvitationState: String, Codable, CaseIterable, Sendable, WireEnumeration {
+public enum InvitationState: OpenWireEnumeration {
     /// Still unanswered, or how it ended.
     case pending, accepted, declined, withdrawn
+    /// A state unknown to this version. The invitation doesn't count as pending here.
+    case unknown(String)
+
+    public static let allCases: [InvitationState] = [.pending, .accepted, .declined, .withdrawn]
+
+    public var rawValue: String {
+        switch self {
+        case .pending: "pending"
+        case .accepted: "accepted"
+        case .declined: "declined"
+        case .withdrawn: "withdrawn"
+        case .unknown(let name): name
+        }
+    }
 }
 
 /// An invitation with its channel, as far as the invited user may see it: a summary without messages.

@@ -60,11 +60,23 @@ extension Member: PlainReadable {
 }
 
 /// A user's state in a channel (ledger §8.3). An invitation is a separate row: see ``Invitation``.
-public enum MembershipState: String, Codable, CaseIterable, Sendable, WireEnumeration {
+public enum MembershipState: OpenWireEnumeration {
     /// A member.
     case member
     /// A former member. Such rows are kept to inform clients that were offline.
     case none
+    /// A state unknown to this version. The membership hasn't ended, but doesn't count as that of a member here.
+    case unknown(String)
+
+    public static let allCases: [MembershipState] = [.member, .none]
+
+    public var rawValue: String {
+        switch self {
+        case .member: "member"
+        case .none: "none"
+        case .unknown(let name): name
+        }
+    }
 }
 
 /// The caller's own membership in one channel, with private fields: how far they have read, whether they hid the channel.
@@ -271,13 +283,26 @@ extension Membership: PlainReadable {
 }
 
 /// Whether a user hid a channel from their own lists (SB-29).
-public enum HiddenState: String, Codable, CaseIterable, Sendable, WireEnumeration {
+public enum HiddenState: OpenWireEnumeration {
     /// Shown.
     case unhidden
     /// Comes back by itself with the next message.
     case hiddenAllowAutoUnhide
     /// Archived: comes back only when unhidden.
     case hiddenPreventAutoUnhide
+    /// A state unknown to this version. The channel counts as hidden here.
+    case unknown(String)
+
+    public static let allCases: [HiddenState] = [.unhidden, .hiddenAllowAutoUnhide, .hiddenPreventAutoUnhide]
+
+    public var rawValue: String {
+        switch self {
+        case .unhidden: "unhidden"
+        case .hiddenAllowAutoUnhide: "hiddenAllowAutoUnhide"
+        case .hiddenPreventAutoUnhide: "hiddenPreventAutoUnhide"
+        case .unknown(let name): name
+        }
+    }
 }
 
 /// A row of a member list: the member, the user, and whether they are connected (SB-22, R15).

@@ -39,7 +39,7 @@ enum ChannelText {
         var states = states(of: view.channel)
         switch view.hiddenState {
         case .unhidden: break
-        case .hiddenAllowAutoUnhide: states.append("hidden")
+        case .hiddenAllowAutoUnhide, .unknown: states.append("hidden")
         case .hiddenPreventAutoUnhide: states.append("archived")
         }
         if let membership = view.membership, membership.isNotificationsMuted {

@@ -27,6 +27,9 @@ struct OpenWireEnumerationTests {
         try expectKept(MessageKind.self, ["text", "admin", "system", "custom"])
         try expectKept(PushOption.self, ["default", "suppress", "force"])
         try expectKept(Mentionee.Kind.self, ["user", "channel"])
+        try expectKept(MembershipState.self, ["member", "none"])
+        try expectKept(HiddenState.self, ["unhidden", "hiddenAllowAutoUnhide", "hiddenPreventAutoUnhide"])
+        try expectKept(InvitationState.self, ["pending", "accepted", "declined", "withdrawn"])
         try expectKept(
             MemberResult.Outcome.self,
             [
@@ -61,6 +64,19 @@ struct OpenWireEnumerationTests {
         let call = PutRole(role: .operator, rank: 50, permissions: [.messageSend])
         let json = String(decoding: try JSONWriter.bytes(of: call), as: UTF8.self).replacing(send, with: sing)
         #expect(throws: DecodingError.self) { _ = try JSONDecoder.forAnswers.decode(PutRole.self, from: Data(json.utf8)) }
+    }
+
+    @Test(
+        "I21 a rule with a value that this version doesn't know is left out of a channel's policy, and allows nobody in a whole one"
+    )
+    func policies() throws {
+        let changes = PolicyChanges(send: .admins, maxMembers: 5)
+        let (admins, sponsors) = (#""send":"admins""#, #""send":"sponsors""#)
+        #expect(try read(changes, replacing: admins, with: sponsors) == PolicyChanges(maxMembers: 5))
+        var policy = try #require(ChannelPolicy.preset(.broadcast))
+        let newer = try read(policy, replacing: admins, with: sponsors)
+        policy.send = .nobody
+        #expect(newer == policy)
     }
 
     @Test("I21 a result with an outcome and a code that this version doesn't know is read, and its code is final")

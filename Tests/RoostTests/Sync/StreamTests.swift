@@ -26,6 +26,56 @@ struct StreamTests {
         #expect(Set(client.sync.saved.channels.keys) == Set(ids))
     }
 
+    /// A frame in which operators may send, as a newer server writes it for an audience that this version doesn't know.
+    private func newer(_ frame: some Encodable) throws -> String {
+        let known = String(decoding: try JSONWriter.bytes(of: frame), as: UTF8.self)
+        let newer = known.replacing(#""send":"operators""#, with: #""send":"sponsors""#)
+        try #require(newer != known)
+        return newer
+    }
+
+    @Test("I21 a channel whose policy names an audience that this version doesn't know is listed, from a resume and from an event")
+    func unknownAudience() async throws {
+        let left = PolicyChanges(read: .everyone)
+        var row = channel(counters(3, messages: 2))
+        row.policy = left.merging(PolicyChanges(send: .operators))
+        var client = try await Harness()
+        try await client.connect()
+        var whole = fresh()
+        whole.rows.channel = row
+        let number = try #require(client.calls.first { $0.value == "stream.resume" }?.key)
+        let result = try newer(Resumption(user: changes(user: 1), channels: [whole], hasMore: false))
+        try await client.receive(text: #"{"reply":\#(number),"result":\#(result)}"#)
+        #expect(try await client.listed() == [Harness.channel])
+        #expect(try await client.view()?.channel.policy == left)
+
+        var other = try await Harness()
+        try await other.connect()
+        try await other.answer("stream.resume", with: Resumption(user: changes(user: 1), channels: [], hasMore: false))
+        let joined = membership(readSeq: 1, readCount: 0, channelSeq: 3, userSeq: 2)
+        try await other.receive(text: newer(mine(2, .memberJoined, joined, channel: row)))
+        #expect(try await other.listed() == [Harness.channel])
+        #expect(try await other.view()?.channel.policy == left)
+        // It isn't taken for an ephemeral channel, whose messages aren't counted.
+        #expect(other.sync.saved.channels[Harness.channel]?.messageCount == 2)
+    }
+
+    @Test("I21 a membership with a state that this version doesn't know moves the read position, and ends nothing")
+    func unknownStates() async throws {
+        var client = try await Harness()
+        try await client.connectWithChannel()
+        try await client.receive(
+            mine(2, .readingMarked, membership(readSeq: 3, readCount: 2, hidden: .unknown("later"), userSeq: 2)))
+        #expect(try await client.unread() == 0)
+        #expect(try await client.view()?.hiddenState == .unknown("later"))
+        #expect(try await client.listed() == [Harness.channel])
+        let resting = membership(readSeq: 3, readCount: 2, state: .unknown("resting"), userSeq: 3)
+        try await client.receive(mine(3, .readingMarked, resting))
+        #expect(try await client.view()?.membership == resting)
+        #expect(try await client.texts() == ["one", "two"])
+        #expect(client.sync.saved.channels[Harness.channel]?.cursor == 3)
+    }
+
     @Test("an event that follows is stored with its position; a repetition changes nothing (I4)")
     func nextAndDuplicate() async throws {
         var client = try await Harness()
