@@ -2,8 +2,8 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A TCP proxy on a free loopback port, which carries bytes unchanged: a network that fails when a test wants it to, and the load
-/// balancer in front of several nodes.
+/// A TCP proxy on a free loopback port, which carries bytes unchanged unless a test wants others: a network that fails when a test wants it
+/// to, and the load balancer in front of several nodes.
 ///
 /// Nothing is buffered beyond one read: while the other side doesn't accept bytes, none are read.
 public final class TCPProxy: Sendable {
@@ -73,6 +73,14 @@ public final class TCPProxy: Sendable {
     /// one read contains all of it.
     public func cutAll(insteadOfCarrying text: String) { rules.state.withLock { $0.textBeforeCut = text } }
 
+    /// Replaces a text in what clients receive from now on, wherever one read contains all of it.
+    ///
+    /// - Parameter other: As many bytes, since the length of a WebSocket frame comes before it.
+    public func replace(_ text: String, with other: String) {
+        precondition(text.utf8.count == other.utf8.count, "The texts have different lengths.")
+        rules.state.withLock { $0.replacement = (Array(text.utf8), Array(other.utf8)) }
+    }
+
     /// The number of clients' open connections.
     public var connectionCount: Int { rules.state.withLock { $0.clientCount } }
 
@@ -95,6 +103,7 @@ private final class ProxyRules: Sendable {
         var clientCount = 0
         var bytesUntilCut: Int?
         var textBeforeCut: String?
+        var replacement: (text: [UInt8], other: [UInt8])?
     }
     let state: Mutex<State>
     private let prefix: String?
@@ -112,6 +121,12 @@ private final class ProxyRules: Sendable {
         let words = String(buffer: bytes).split(separator: " ", maxSplits: 1)
         guard words.count == 2, words[1].hasPrefix("\(prefix)/") else { return bytes }
         return ByteBuffer(string: "\(words[0]) \(words[1].dropFirst(prefix.count))")
+    }
+
+    /// Bytes for clients with the text to replace replaced.
+    func replaced(_ bytes: ByteBuffer) -> ByteBuffer {
+        guard let (text, other) = state.withLock({ $0.replacement }) else { return bytes }
+        return ByteBuffer(bytes: Array(bytes.readableBytesView).replacing(text, with: other))
     }
 
     /// Whether bytes from clients, or for them, are lost at the moment.
@@ -261,7 +276,7 @@ private final class ProxySide: ChannelDuplexHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         guard !isSwallowing, let partner else { return }
         if isClient, rules.isCutDue(insteadOfCarrying: unwrapInboundIn(data)) { return cutAll(context) }
-        let bytes = isClient ? rules.withoutPrefix(unwrapInboundIn(data)) : unwrapInboundIn(data)
+        let bytes = isClient ? rules.withoutPrefix(unwrapInboundIn(data)) : rules.replaced(unwrapInboundIn(data))
         partner.context?.write(partner.wrapOutboundOut(bytes), promise: nil)
         guard !isClient, rules.isCutDue(afterReceiving: bytes.readableBytes) else { return }
         cutAll(context)

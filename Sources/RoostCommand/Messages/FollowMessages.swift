@@ -20,7 +20,8 @@ extension Messages {
 
                 It needs the user's own token, or --as on the server's machine: a service token can't follow on a user's behalf.
 
-                While there is no connection it keeps trying, and says so on standard error. It ends if the server refuses the given token.
+                While there is no connection it keeps trying, and says so on standard error. It ends if the server refuses the given token, \
+                or after several internal errors in a row, such as answers that can't be read.
                 """)
 
         @Argument(help: "The channel's id.") var channel: ChannelID
@@ -52,6 +53,9 @@ extension Messages {
         let countMax: Int
         /// The caller, if it is a service.
         let service: UserID?
+
+        /// How often the server may answer a question with `internal_error` before following ends.
+        private static let internalErrorsMax = 8
 
         /// A line of output.
         private struct Line: Encodable {
@@ -118,28 +122,34 @@ extension Messages {
         private func printChanges(after position: inout Seq, _ left: inout Int) async throws {
             var hasMore = true
             while hasMore, left > 0 {
-                do {
-                    let changes = try await chat.call(GetChannelChanges(channel: channel, after: position))
-                    try await requireReading(changes, after: position)
-                    // A page also has messages sent within it and changed beyond its end. These are printed at the seq of their change:
-                    // continuing after a line printed here would skip the changes in between.
-                    let messages = (changes.rows.messages ?? []).filter { $0.changeSeq <= changes.seq }
-                        .map { Line(channelSeq: $0.changeSeq, message: $0) }
-                    let purged = (changes.rows.purged ?? []).map { Line(channelSeq: $0.changeSeq, purged: $0.seq) }
-                    for line in (messages + purged).sorted(by: { $0.channelSeq < $1.channelSeq }).prefix(left) {
-                        try write(line, &left)
-                    }
-                    (position, hasMore) = (changes.seq, changes.hasMore)
-                } catch let error as RoostError where error.isRetryable {
-                    try await waitToRetry()
+                let last = position
+                let changes = try await untilAnswered {
+                    let changes = try await self.chat.call(GetChannelChanges(channel: self.channel, after: last))
+                    try await self.requireReading(changes, after: last)
+                    return changes
                 }
+                // A page also has messages sent within it and changed beyond its end. These are printed at the seq of their change:
+                // continuing after a line printed here would skip the changes in between.
+                let messages = (changes.rows.messages ?? []).filter { $0.changeSeq <= changes.seq }
+                    .map { Line(channelSeq: $0.changeSeq, message: $0) }
+                let purged = (changes.rows.purged ?? []).map { Line(channelSeq: $0.changeSeq, purged: $0.seq) }
+                for line in (messages + purged).sorted(by: { $0.channelSeq < $1.channelSeq }).prefix(left) {
+                    try write(line, &left)
+                }
+                (position, hasMore) = (changes.seq, changes.hasMore)
             }
         }
 
         /// Asks the server until it answers: again after each temporary failure, on the next connection if there is none.
+        ///
+        /// - Throws: The last of ``internalErrorsMax`` times `internal_error` in a row. An answer that can't be read is such an error too, and the
+        ///   same answer would come again for ever.
         private func untilAnswered<Answer>(_ ask: () async throws -> Answer) async throws -> Answer {
+            var internalErrors = 0
             while true {
                 do { return try await ask() } catch let error as RoostError where error.isRetryable {
+                    internalErrors = error.code == .internalError ? internalErrors + 1 : 0
+                    guard internalErrors < Self.internalErrorsMax else { throw error }
                     try await waitToRetry()
                 }
             }

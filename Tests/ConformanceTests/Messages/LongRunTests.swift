@@ -100,6 +100,26 @@ import Testing
         try await server.stop()
     }
 
+    @Test("messages follow ends with an error at a page that it can't read, instead of asking for it without end")
+    func unreadablePage() async throws {
+        let server = try await TestServer()
+        let proxy = try await TCPProxy.start(targets: [server.port])
+        let ann = try await server.socket("ann")
+        try await ann.call(CreateChannel(channel: "team"))
+        try await ann.call(SendMessage(channel: "team", clientId: "1", text: "hello"))
+        let following = try RunningCommand(
+            "messages follow team --after 0 --as ann", environment: environment(server, port: proxy.port))
+        try await following.wait(forOutput: "hello")
+        // Every page has this member.
+        proxy.replace(#""hasMore":"#, with: #""hasLess":"#)
+        try await ann.call(SendMessage(channel: "team", clientId: "2", text: "more"))
+        let run = try await following.end()
+        #expect(run.status == 1 && !run.output.contains("more"))
+        #expect(run.errors.contains("The answer couldn't be read") && run.errors.hasSuffix("(internal_error)\n"), "\(run.errors)")
+        await proxy.stop()
+        try await server.stop()
+    }
+
     @Test("a message that a plain chat reports as unsent isn't sent later either")
     func refused() async throws {
         let server = try await TestServer()
