@@ -381,6 +381,35 @@ import Testing
         #expect(run.status == 1 && reported.count == 1 && run.errors.hasSuffix("Error: \(reason).\n"), "\(run.errors)")
     }
 
+    @Test("a code that this version doesn't know is printed with its sentence, and a user refused with it fails the command")
+    func newerCode() async throws {
+        let problem =
+            #"{"type":"urn:roost:error:too_tired","title":"Too Tired","status":403,"code":"too_tired","detail":"Not now."}"#
+        let results = #"""
+            {"results":[{"userId":"bob","outcome":"added"},
+             {"userId":"cat","outcome":"refused","error":{"code":"too_tired","message":"Not now."}}]}
+            """#
+        let stub = try await HTTPStub.start { _, request in
+            request.line.hasPrefix("GET") ? .init(403, problem) : .init(200, results)
+        }
+        let directory = TemporaryDirectory.make()
+        func roost(_ words: String) async throws -> CommandRun {
+            try await CommandRun.roost(
+                arguments: words.split(separator: " ").map(String.init),
+                environment: [
+                    "ROOST_URL": "http://127.0.0.1:\(stub.port)", "ROOST_DATA": directory.path, "ROOST_TOKEN": "given",
+                ])
+        }
+        let refused = try await roost("channels get team")
+        #expect(refused.status == 1 && refused.errors == "Error: Not now. (too_tired) (not_permitted)\n", "\(refused.errors)")
+        let called = try await roost("call member.add channel=team users=bob,cat")
+        #expect(called.status == 1 && called.output.contains("too_tired"), "\(called.errors)")
+        let added = try await roost("members add team bob cat")
+        #expect(added.status == 1 && added.output == "bob is now a member\n")
+        #expect(added.errors == "cat was refused: Not now. (too_tired) (not_permitted)\n")
+        await stub.stop()
+    }
+
     @Test("other users' texts can't control the terminal: names and welcome texts are shown without control characters")
     func safety() async throws {
         let earlier = try await TestServer()

@@ -76,13 +76,22 @@ extension CallConnection {
     /// Calls an operation and prints the whole response. Exit code 1 if one of several users was refused.
     fileprivate func show(_ operation: any RoostAPI.Operation) async throws {
         let body = try await answer(to: try CallRequest(operation))
+        let response: JSONValue
         do {
-            try Output.json(try JSONDecoder().decode(JSONValue.self, from: body))
-        } catch is DecodingError {
+            response = try JSONDecoder().decode(JSONValue.self, from: body)
+        } catch {
             throw Failure("The response isn't JSON; is the server a different version?")
         }
-        let results = try? JSONDecoder().decode(MemberResults.self, from: body)
-        if results?.results.contains(where: { $0.outcome == .refused }) == true { throw ExitCode(1) }
+        try Output.json(response)
+        if response.refusesAUser { throw ExitCode(1) }
+    }
+}
+
+extension JSONValue {
+    /// Whether it has the results for several users (``MemberResults``), and one was refused. A newer server's results may have other members and codes.
+    fileprivate var refusesAUser: Bool {
+        guard case .array(let results)? = self["results"] else { return false }
+        return results.contains { $0["outcome"]?.stringValue == MemberResult.Outcome.refused.rawValue }
     }
 }
 

@@ -38,6 +38,27 @@ package struct Problem: Codable {
         retryAfterMilliseconds = error.retryAfterMilliseconds
     }
 
+    /// Reads a refusal of a server that may be newer, as far as this version knows it (``LenientError``).
+    package init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        /// A field that is absent or can't be read doesn't affect the others.
+        func member<Value: Decodable>(_ key: CodingKeys) -> Value? { try? container.decodeIfPresent(Value.self, forKey: key) }
+        type = try container.decode(String.self, forKey: .type)
+        title = try container.decode(String.self, forKey: .title)
+        status = try container.decode(Int.self, forKey: .status)
+        let error = RoostError(
+            .notPermitted, try container.decode(String.self, forKey: .detail), field: member(.field), limit: member(.limit),
+            rule: member(.rule), until: member(.until), retryAfterMilliseconds: member(.retryAfterMilliseconds))
+        let refusal = LenientError(code: try container.decode(String.self, forKey: .code), error).value
+        code = refusal.code
+        detail = refusal.message
+        field = refusal.field
+        limit = refusal.limit
+        rule = refusal.rule
+        until = refusal.until
+        retryAfterMilliseconds = refusal.retryAfterMilliseconds
+    }
+
     /// The refusal as a socket would send it.
     package var refusal: RoostError {
         RoostError(
