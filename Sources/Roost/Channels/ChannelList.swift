@@ -111,7 +111,11 @@ public final class ChannelList {
         show()
     }
 
-    private func connected() async { await work(asksServer: source?.asksServer == true) { try await $0.connected() } }
+    private func connected() async {
+        // Rows from the store don't depend on the connection, which says nothing about whether they can be read.
+        guard source?.asksServer == true else { return }
+        await work(asksServer: true) { try await $0.connected() }
+    }
 
     private func work(
         isQuery: Bool = true, asksServer: Bool = false,

@@ -5,7 +5,8 @@ import RoostAPI
 /// the object's phase.
 ///
 /// Work that starts later sees a later state, and its result is shown later. An object that can't read the store keeps showing what it has; its phase
-/// and the log say why. The store is read again after a while, a bounded number of times, and with the next change.
+/// and the log say why. The store is read again after a while, a bounded number of times, and with the next change. A request to the server that reads
+/// the store first is repeated as long as the connection lasts.
 @MainActor @Observable
 final class Follower {
     /// How a piece of work ended.
@@ -41,7 +42,7 @@ final class Follower {
     /// Asks the server again.
     @ObservationIgnored private var connected: (@MainActor () async -> Void)?
     @ObservationIgnored private var askingAgain: Task<Void, Never>?
-    /// How many times in a row the server couldn't answer.
+    /// How many times in a row the server couldn't answer, or the store couldn't be read for a request.
     @ObservationIgnored private var failures = 0
     /// Whether a change couldn't be processed.
     @ObservationIgnored private var hasMissedChange = false
@@ -178,7 +179,7 @@ final class Follower {
             // The user has logged out meanwhile: the object shows that, not the outcome of earlier requests.
             guard hasEnded == hadEnded else { return .failed }
             guard !error.isRetryable else {
-                if isQuery { askAgain(after: error) }
+                if isQuery { askAgain(after: error, first: 500) }
                 return .failed
             }
             enter(.refused(error))
@@ -188,6 +189,8 @@ final class Follower {
         } catch {
             if let error = driver.thrown(error) as? RoostError { enter(.unavailable(error)) }
             readAgain(after: error)
+            // Reading again reports a change to the object, which is no reason for it to ask the server.
+            if isQuery { askAgain(after: error, first: 1000) }
             return .failed
         }
     }
@@ -195,10 +198,13 @@ final class Follower {
     /// Whether another request to the server is scheduled.
     var isAskingAgain: Bool { askingAgain != nil }
 
-    /// Asks the server again after a while if it couldn't answer now, as long as the connection lasts: a new connection asks by itself.
-    private func askAgain(after error: RoostError) {
+    /// Asks the server again after a while if it couldn't answer now, or if the store couldn't be read for the request, as long as the connection
+    /// lasts: a new connection asks by itself.
+    ///
+    /// - Parameter first: The first pause, in milliseconds.
+    private func askAgain(after error: any Error, first: Int64) {
         guard let connected, askingAgain == nil, driver.statuses.current == .online else { return }
-        let pause = Duration.pause(after: error, failures: failures, first: 500)
+        let pause = Duration.pause(after: error, failures: failures, first: first)
         failures += 1
         let clock = driver.environment.clock
         askingAgain = Task { [weak self] in
