@@ -86,6 +86,7 @@ final class Follower {
         following = driver.follow(
             topic,
             connected: { [weak self] in
+                self?.endPause()
                 self?.showAgain()
                 await connected?()
             }, away: away == nil ? nil : absent,
@@ -170,10 +171,7 @@ final class Follower {
             case .refused where isQuery, .unavailable where !isAway: enter(hasAnswer ? .loaded : .loading)
             case .refused, .unavailable, .loading, .loaded: break
             }
-            if isQuery {
-                askingAgain?.cancel()
-                (failures, askingAgain) = (0, nil)
-            }
+            if isQuery { endPause() }
             return .done
         } catch let error as RoostError {
             // The user has logged out meanwhile: the object shows that, not the outcome of earlier requests.
@@ -213,6 +211,12 @@ final class Follower {
             self?.askingAgain = nil
             if driver.statuses.current == .online { await connected() }
         }
+    }
+
+    /// Ends the pause before the server is asked again, and counts failures anew: after an answer, on a new connection and for another query.
+    private func endPause() {
+        askingAgain?.cancel()
+        (failures, askingAgain) = (0, nil)
     }
 
     /// Runs a part of work that asks the server, in its turn among the steps that change the object. Does nothing once the user has logged out.
@@ -321,8 +325,7 @@ final class Follower {
         turns.cancel()
         serverTurns.cancel()
         (turns, serverTurns) = (Turns(), Turns())
-        askingAgain?.cancel()
-        (failures, askingAgain) = (0, nil)
+        endPause()
     }
 
     /// Records that the object's request is refused.

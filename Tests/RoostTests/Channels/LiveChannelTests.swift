@@ -307,6 +307,30 @@ struct LiveChannelTests {
         await chat.disconnect()
     }
 
+    @Test("SB-15 R14 the channels of invitations are requested on a new connection, however long the server asked to wait before")
+    func invitationsAskedOnConnection() async throws {
+        let turn = Turn()
+        let refusal = RoostError(.rateLimited, "Not now.", retryAfterMilliseconds: 60_000)
+        let server = ScriptedServer { call in
+            guard call.operation == "invitation.mine" else { return .error(.notFound("operation")) }
+            guard turn.next() > 0 else { return .error(refusal) }
+            return .result(
+                Page(items: [InvitationEntry(invitation: invitation(to: "general"), channel: channel(counters(1, messages: 0)))]))
+        }
+        let clock = ManualClock()
+        let chat = try await server.connected(clock)
+        let list = chat.invitations()
+        try await list.loaded()
+        try await chat.driver.prepare().store.write([.invitation(invitation(to: "general"))])
+        try await until { clock.ends.contains(.seconds(60)) }
+        #expect(list.items.first?.channel == nil)
+        await chat.disconnect()
+        try await chat.connect()
+        try await until { list.items.first?.channel != nil }
+        #expect(await server.operations().count { $0 == "invitation.mine" } == 2)
+        await chat.disconnect()
+    }
+
     @Test("I20 after a server with another history, live objects show its rows, and no earlier ones with the same stamps")
     func otherHistory() async throws {
         let chat = chat()
