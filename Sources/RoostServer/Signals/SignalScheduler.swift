@@ -67,7 +67,8 @@ final class SignalScheduler: Sendable {
     private func isTyping(_ user: UserID, in channel: ChannelID) -> Bool { state.withLock { $0.board.isTyping(user, in: channel) } }
 
     /// Takes an app's own signals in channels with many watchers. They are batched or dropped: otherwise a thousand people would flood all
-    /// watchers. If a channel has lost its many watchers, it still takes the signals of a sender with one queued, so that none overtakes it.
+    /// watchers. If a channel has lost its many watchers, it still takes the signals of a sender with one queued, so that none overtakes it. A signal
+    /// that has left the queue can be overtaken until its audience is found.
     ///
     /// - Returns: The notices to send at once, and those taken.
     func takeCrowded(_ notices: [Notice]) -> (now: [Notice], taken: [Notice]) {
