@@ -136,7 +136,9 @@ struct CachedPart {
 
 extension Database {
     /// Nil for a channel that isn't followed.
-    func messageState(of channel: ChannelID) throws -> MessageState? {
+    ///
+    /// - Parameter start: The seq from which the channel keeps its messages, while the earlier ones are being deleted.
+    func messageState(of channel: ChannelID, trimmedTo start: Seq? = nil) throws -> MessageState? {
         let sql = """
             SELECT generation, cursor, window_start, stretches,
                    MAX(COALESCE((SELECT history_floor FROM memberships WHERE channel_id = ?1 AND is_member = 1), 0),
@@ -146,9 +148,10 @@ extension Database {
             """
         return try first(sql, [channel]) { row in
             let generation: Int64 = try row.value()
-            let position = Position(
+            var position = Position(
                 cursor: try row.value(), windowStart: try row.value(), messageCount: nil,
                 stretches: try Position.stretches(row.value()))
+            if let start { position.trim(to: start) }
             return MessageState(generation: generation, position: position, floor: try row.value(), deletionSeq: try row.value())
         }
     }

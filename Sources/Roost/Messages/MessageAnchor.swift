@@ -43,8 +43,11 @@ enum MessageOpening: Hashable, Sendable {
         fileprivate static func unfollowed(isOnline: Bool) -> Step { isOnline ? .fetch(.newest) : .wait }
     }
 
-    func step(in channel: ChannelID, _ mark: UnreadMark, isOnline: Bool, _ database: Database) throws -> Step {
-        let state = try database.messageState(of: channel)
+    /// - Parameter start: The seq from which the channel keeps its messages, while the earlier ones are being deleted.
+    func step(
+        in channel: ChannelID, _ mark: UnreadMark, isOnline: Bool, trimmedTo start: Seq? = nil, _ database: Database
+    ) throws -> Step {
+        let state = try database.messageState(of: channel, trimmedTo: start)
         let position = state?.position
         switch self {
         case .newest: return position == nil ? .unfollowed(isOnline: isOnline) : .read(.newest)

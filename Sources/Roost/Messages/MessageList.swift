@@ -136,8 +136,13 @@ public final class MessageList {
         guard hasOlder else { return }
         shown.beginMove()
         defer { shown.endMove() }
-        if !window.hasOlderCached { try await driver.load(.older(than: window.place), in: channelId, limit: pageSize) }
+        let (isCached, first) = (window.hasOlderCached, window.rows.first?.seq)
+        if !isCached { try await driver.load(.older(than: window.place), in: channelId, limit: pageSize) }
         // If there is no page to move to, the list still goes to its anchor.
+        await go(.older)
+        // The cached page may have been deleted since the list was last read, because the cache was too large.
+        guard isCached, opening == nil, hasOlder, !window.hasOlderCached, window.rows.first?.seq == first else { return }
+        try await driver.load(.older(than: window.place), in: channelId, limit: pageSize)
         await go(.older)
     }
 
@@ -250,7 +255,7 @@ public final class MessageList {
         }
         let (channel, user, pending, asked, status) = (channelId, user, pending, opening, driver.statuses.current)
         let (known, knownMark, renamed, awaitsUnread, hasEnded) = (window, mark, renamed, awaitsUnread, follower.hasEnded)
-        let knownItem = anchorItem
+        let (knownItem, start) = (anchorItem, shown.start)
         let read = try await files.store.read { database in
             var (window, mark, anchorItem) = (known, knownMark, knownItem)
             try window.refreshUsers(renamed, in: database)
@@ -258,22 +263,26 @@ public final class MessageList {
             let isUnreadFound = awaitsUnread && knownMark.readSeq == nil && mark.readSeq != nil
             let asked = asked ?? (isUnreadFound ? .firstUnread : nil)
             var opening: MessageOpening?
-            var step = try asked?.step(in: channel, mark, isOnline: status == .online, database) ?? .read(move)
+            func nextStep(to place: MessageOpening) throws -> MessageOpening.Step {
+                try place.step(in: channel, mark, isOnline: status == .online, trimmedTo: start, database)
+            }
+            var step = try asked.map(nextStep) ?? .read(move)
             if case .read(let move) = step {
                 anchorItem = try asked?.item(in: channel, database) ?? anchorItem
-                try window.read(move, of: channel, in: database)
+                try window.read(move, of: channel, trimmedTo: start, in: database)
                 if window.isLost {
                     let place = MessageOpening.seq(window.place)
-                    (opening, step) = (place, try place.step(in: channel, mark, isOnline: status == .online, database))
+                    (opening, step) = (place, try nextStep(to: place))
                 } else if !window.isRead, !hasEnded, try database.cursor(of: channel) == nil {
                     // The user is no longer a member, or the former data belongs to another history.
                     let place = MessageOpening.newest
-                    (opening, step) = (place, try place.step(in: channel, mark, isOnline: status == .online, database))
+                    (opening, step) = (place, try nextStep(to: place))
                 }
             } else {
                 opening = asked
                 // The messages shown instead of the anchor stay.
-                if window.isRead || status.isAway { try window.read(window.isRead ? .stay : .newest, of: channel, in: database) }
+                let shownMove: MessageWindow.Move = window.isRead ? .stay : .newest
+                if window.isRead || status.isAway { try window.read(shownMove, of: channel, trimmedTo: start, in: database) }
             }
             // A message that is in both is shown as the channel's: its outbox row is about to be removed.
             let arrived = try database.ownMessages(among: pending.map(\.clientId), in: channel)
@@ -283,7 +292,7 @@ public final class MessageList {
                 hasFoundPlace: isUnreadFound || opening != nil, missing: step.load, awaitsConnection: step == .wait,
                 pending: try unsent.withCurrentUsers(from: user, in: database))
         }
-        show(read, after: asked)
+        guard show(read, after: asked) else { return try await self.read(move) }
         if awaitsConnection { await follower.lookForConnection() }
         guard !isOpened else { return }
         isOpened = true
@@ -323,15 +332,16 @@ public final class MessageList {
         var pending: [MessageItem]
     }
 
-    private func show(_ read: Reading, after asked: MessageOpening?) {
+    /// Returns false if it shows nothing, because messages that were read are about to be deleted.
+    private func show(_ read: Reading, after asked: MessageOpening?) -> Bool {
         // The app may have asked for something else meanwhile, which is read next.
-        guard opening == asked, queuedMoves == 0 || !read.hasFoundPlace else { return }
+        guard opening == asked, queuedMoves == 0 || !read.hasFoundPlace else { return true }
+        // The messages for a place arrive page by page.
+        let first = read.window.rows.first?.seq
+        guard shown.shows(from: read.opening == nil ? first ?? .max : 0, at: first) else { return false }
         (window, mark, opening, missing) = (read.window, read.mark, read.opening, read.missing)
         awaitsConnection = read.awaitsConnection
         renamed = []
-        // The messages for a place arrive page by page.
-        let first = window.rows.first?.seq
-        shown.shows(from: opening == nil ? first ?? .max : 0, at: first)
         if hasOlder != window.hasOlder { hasOlder = window.hasOlder }
         if hasNewer != window.hasNewer { hasNewer = window.hasNewer }
         if newerCount != window.newerCount { newerCount = window.newerCount }
@@ -342,6 +352,7 @@ public final class MessageList {
             withChanges(row.item.dropping(row.item.message.map { dropped[$0] } ?? []))
         }
         show(stored + (window.hasNewer ? [] : read.pending))
+        return true
     }
 
     /// A message with the user's changes that the server doesn't know yet.

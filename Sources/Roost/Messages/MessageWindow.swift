@@ -76,8 +76,10 @@ struct MessageWindow: Sendable {
     var isRead: Bool { origin != nil }
 
     /// Reads incrementally. All rows belong to one state of the cache.
-    mutating func read(_ move: Move, of channel: ChannelID, in database: Database) throws {
-        let state = try database.messageState(of: channel)
+    ///
+    /// - Parameter start: The seq from which the channel keeps its messages, while the earlier ones are being deleted: those aren't read any more.
+    mutating func read(_ move: Move, of channel: ChannelID, trimmedTo start: Seq? = nil, in database: Database) throws {
+        let state = try database.messageState(of: channel, trimmedTo: start)
         switch move {
         case .stay: break
         case .older: keepsOldest = true
@@ -92,7 +94,7 @@ struct MessageWindow: Sendable {
         let floor = state.floor
         guard floor < part.upperBound else {
             // Nothing of the newest part may be seen either: there is nothing to ask the server for.
-            return part.isNewest ? lose(isFollowed: false) : try read(.newest, of: channel, in: database)
+            return part.isNewest ? lose(isFollowed: false) : try read(.newest, of: channel, trimmedTo: start, in: database)
         }
         let first = floor.addingWithSaturation(1)
         let cached = CachedPart(channel: channel, range: max(part.lowerBound, first)...part.upperBound, database: database)
@@ -108,7 +110,7 @@ struct MessageWindow: Sendable {
         hasOlder = hasOlderCached || part.lowerBound > first
         newerCount = try hasNewer ? (part.isNewest ? cached.count(after: rows.last?.seq ?? 0) : nil) : 0
         // A list that lost its rows continues at the newest ones.
-        if rows.isEmpty, place != .max { return try read(.newest, of: channel, in: database) }
+        if rows.isEmpty, place != .max { return try read(.newest, of: channel, trimmedTo: start, in: database) }
         place = hasNewer ? rows.isEmpty ? place : rows[rows.count / 2].seq : .max
     }
 

@@ -55,6 +55,12 @@ extension Position {
         stretches.append(joined)
     }
 
+    /// Drops the stretches, and the window's messages before a seq.
+    mutating func trim(to start: Seq) {
+        windowStart = max(windowStart, start)
+        stretches = []
+    }
+
     /// Drops the stretches that overlap a range.
     ///
     /// - Returns: The ranges whose messages must be deleted. The newest messages stay, even within the range.

@@ -2,27 +2,53 @@ import NIOConcurrencyHelpers
 import RoostAPI
 
 /// The messages that a chat's lists show: they stay in the cache when it is trimmed, and when pages at other places arrive.
+///
+/// Messages that are about to be deleted are noted under the same lock: either a list shows a message and it stays, or the list takes it for deleted.
 final class ShownMessages: Sendable {
     private struct Shown {
         var channel: ChannelID
-        var first: Seq = .max
+        /// A list that hasn't shown anything yet may open at any message.
+        var first: Seq = 0
         /// A seq of the part of the channel's cached messages that the list shows; nil while it shows nothing.
         var place: Seq?
         /// The number of pages on their way into the list.
         var moveCount = 0
     }
 
-    /// Keyed by the lists' numbers.
-    private let lists = NIOLockedValueBox<(last: Int, shown: [Int: Shown])>((0, [:]))
+    private struct State {
+        var last = 0
+        /// Keyed by the lists' numbers.
+        var shown: [Int: Shown] = [:]
+        /// The seqs from which channels keep their messages, while the earlier ones are being deleted.
+        var starts: [ChannelID: Seq] = [:]
 
-    /// The first shown message of each channel; 0 while a list may move to any message.
-    var firsts: [ChannelID: Seq] {
-        lists.withLockedValue { lists in
-            lists.shown.values.reduce(into: [:]) { firsts, shown in
+        var firsts: [ChannelID: Seq] {
+            shown.values.reduce(into: [:]) { firsts, shown in
                 firsts[shown.channel] = min(firsts[shown.channel] ?? .max, shown.moveCount > 0 ? 0 : shown.first)
             }
         }
     }
+
+    private let lists = NIOLockedValueBox(State())
+
+    /// The first shown message of each channel; 0 while a list may move to any message.
+    var firsts: [ChannelID: Seq] { lists.withLockedValue { $0.firsts } }
+
+    /// Notes that messages are about to be deleted. From then on, lists don't show them.
+    ///
+    /// - Parameter starts: The seqs from which channels keep their messages.
+    /// - Returns: False if a list shows some of the earlier ones, or may move to them. Nothing is noted then.
+    func beginTrimming(_ starts: [ChannelID: Seq]) -> Bool {
+        lists.withLockedValue { lists in
+            let firsts = lists.firsts
+            guard starts.allSatisfy({ $0.value <= firsts[$0.key] ?? .max }) else { return false }
+            lists.starts = starts
+            return true
+        }
+    }
+
+    /// Records that what was noted is deleted, or couldn't be.
+    func endTrimming() { lists.withLockedValue { $0.starts = [:] } }
 
     /// A seq of each part of a channel's cached messages that a list shows.
     var places: [ChannelID: Set<Seq>] {
@@ -52,15 +78,24 @@ final class ShownMessages: Sendable {
 
         deinit { _ = all.lists.withLockedValue { $0.shown.removeValue(forKey: number) } }
 
+        /// The seq from which the channel keeps its messages, while the earlier ones are being deleted; nil while none are.
+        var start: Seq? {
+            all.lists.withLockedValue { lists in lists.shown[number].flatMap { lists.starts[$0.channel] } }
+        }
+
         /// Records what the list shows.
         ///
         /// - Parameters:
         ///   - first: The first message that has to stay: ``Seq/max`` for none, 0 if the list is about to show others.
-        ///   - place: A seq of the part of the channel's cached messages that it shows; nil for none.
-        func shows(from first: Seq, at place: Seq?) {
+        ///   - place: The seq of the first message that it shows; nil for none.
+        /// - Returns: False if that message is being deleted. Nothing is recorded then, and the list has to read again.
+        func shows(from first: Seq, at place: Seq?) -> Bool {
             all.lists.withLockedValue { lists in
+                guard let channel = lists.shown[number]?.channel else { return true }
+                if let place, let start = lists.starts[channel], place < start { return false }
                 lists.shown[number]?.first = first
                 lists.shown[number]?.place = place
+                return true
             }
         }
 

@@ -124,8 +124,7 @@ extension Sync {
         var writes: [StoreWrite] = []
         for (channel, start) in starts.sorted(by: { $0.key < $1.key }) {
             guard var position = saved.channels[channel] else { continue }
-            position.windowStart = max(position.windowStart, start)
-            position.stretches = []
+            position.trim(to: start)
             saved.channels[channel] = position
             invalidateLoads(in: channel)
             writes.append(.position(channel, position))

@@ -17,6 +17,8 @@ extension SyncDriver {
                     let starts = try next.next(firsts, CacheUpkeep.stepMax, in: database)
                     return (next, starts)
                 }
+                // A list that has moved to messages chosen here keeps them: others are chosen.
+                guard shownMessages.beginTrimming(starts) else { continue }
                 upkeep.trimming = next
                 guard starts.isEmpty else { return inputs.insert(.trim(starts), at: 0) }
                 guard inputs.isEmpty else { return }

@@ -11,6 +11,8 @@ extension SyncDriver {
         let writes = await showingOthers(requested, outputs)
         let storeFailure = writes.isEmpty ? nil : await store(writes)
         let isStored = storeFailure == nil
+        // What the batch was to delete is deleted, or stays.
+        shownMessages.endTrimming()
         // A watch ends with the membership, without notice from the server.
         for case .leave(let channel) in writes { signals.send(.stoppedWatching(channel)) }
         var batch = OutboxBatch()

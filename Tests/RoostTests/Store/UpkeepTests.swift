@@ -9,7 +9,12 @@ import Testing
 @MainActor @Suite("Store: the size of the cache while it is open", .timeLimit(.minutes(5)))
 struct UpkeepTests {
     private let folder = URL.temporaryDirectory.appending(component: "roost-\(UUID().uuidString)")
-    private let server = ScriptedServer { _ in .nothing }
+    /// It has the hundred messages before 301.
+    private let server = ScriptedServer { call in
+        guard case .object(let fields) = call.with, fields["before"] == .integer(301) else { return .nothing }
+        return .result(
+            MessagePage(messages: (201...300).map { UpkeepTests.large($0, in: "a") }, hasOlder: true, hasNewer: true, seq: 400))
+    }
     private let sizeBytesMax = 1 << 20
 
     private func chat() -> Chat {
@@ -33,16 +38,20 @@ struct UpkeepTests {
         }
     }
 
+    /// A message of two thirds of a kilobyte.
+    private nonisolated static func large(_ seq: Seq, in channel: ChannelID) -> Message {
+        Message(
+            messageId: MessageID(rawValue: seq), channelId: channel, seq: seq, changeSeq: seq, sender: "bob",
+            clientId: ClientID("\(seq)"), text: String(repeating: "x", count: 650), createdAt: Timestamp(milliseconds: seq))
+    }
+
     /// Receives messages of two thirds of a kilobyte, alternating between channels, and waits until they are stored. Returns the
     /// largest size of the cache in bytes.
     private func receive(_ seqs: ClosedRange<Seq>, in channels: [ChannelID], _ store: Store) async throws -> Int {
         var most = 0
         for seq in seqs {
             for channel in channels {
-                let message = Message(
-                    messageId: MessageID(rawValue: seq), channelId: channel, seq: seq, changeSeq: seq, sender: "bob",
-                    clientId: ClientID("\(seq)"), text: String(repeating: "x", count: 650), createdAt: Timestamp(milliseconds: seq))
-                try await server.send(EventFrame(watching: false, event: Event(of: message)))
+                try await server.send(EventFrame(watching: false, event: Event(of: Self.large(seq, in: channel))))
             }
             guard seq.isMultiple(of: 10) || seq == seqs.upperBound else { continue }
             try await until {
@@ -131,6 +140,49 @@ struct UpkeepTests {
         await chat.disconnect()
     }
 
+    @Test("AM-30 R08 a list that is scrolled back while the oldest messages are removed gets those from the server, and keeps them")
+    func scrolledBackMeanwhile() async throws {
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let chat = chat()
+        try await chat.connect()
+        let store = try await chat.driver.files().store
+        try await join(["a"])
+        _ = try await receive(2...400, in: ["a"], store)
+        let list = chat.channel("a").messages(pageSize: 100)
+        try await list.loaded()
+        await letOthersRun()
+        await chat.driver.rest()
+        // Those before 301 are chosen, and the list read them as cached.
+        await chat.driver.chooseTrimming(of: "a")
+        try await list.loadOlder()
+        let shown = list.items
+        #expect(shown.compactMap { $0.message?.seq } == Array(201...400))
+        await chat.driver.drain()
+        await chat.driver.rest()
+        await letOthersRun()
+        #expect(list.items == shown)
+        #expect(try await seqs(of: "a", in: store) == Array(201...400))
+        await chat.disconnect()
+    }
+
+    @Test("messages that a list shows, or may move to, aren't removed, and a list shows none that are being removed")
+    func shownOrRemoved() {
+        let shown = ShownMessages()
+        let list = shown.add("a")
+        // It may open anywhere.
+        #expect(!shown.beginTrimming(["a": 1]))
+        #expect(list.shows(from: 800, at: 800))
+        #expect(!shown.beginTrimming(["a": 801]) && list.start == nil)
+        list.beginMove()
+        #expect(!shown.beginTrimming(["a": 800]))
+        list.endMove()
+        #expect(shown.beginTrimming(["a": 800, "b": 5]) && list.start == 800)
+        #expect(!list.shows(from: 770, at: 770) && shown.firsts == ["a": 800])
+        shown.endTrimming()
+        #expect(list.start == nil && list.shows(from: 770, at: 770))
+        #expect(!shown.beginTrimming(["a": 800]) && list.start == nil)
+    }
+
     @Test("a cache that another chat has open isn't trimmed: that chat knows what its lists show")
     func shared() async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -214,5 +266,13 @@ struct UpkeepTests {
         #expect(!upkeep.isDue(isCalm: true))
         upkeep.received(1)
         #expect(upkeep.isDue(isCalm: true))
+    }
+}
+
+extension SyncDriver {
+    /// Chooses messages of a channel to remove, as if the cache were far too large. They are removed with the next inputs.
+    fileprivate func chooseTrimming(of channel: ChannelID) async {
+        upkeep.trimming = CacheUpkeep.Trimming(excess: .max, channels: [channel])
+        await keepCacheSmall()
     }
 }
