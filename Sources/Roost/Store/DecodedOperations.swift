@@ -27,6 +27,7 @@ final class DecodedOperations: Sendable {
 
         fileprivate init(decoding columns: Columns) throws {
             operation = try OutboxOperation(columns.name, columns.client.map(ClientID.init(rawValue:)), columns.fields)
+            try OperationFields.requireKnown(columns.fields, of: operation.operation)
             failure = try columns.failure.map { try StoredJSON.decode(from: $0) }
         }
     }
@@ -79,4 +80,53 @@ final class DecodedOperations: Sendable {
 
     /// Forgets all rows: the outbox has another file.
     func forgetAll() { state.withLockedValue { $0 = State() } }
+}
+
+/// The fields that operations have in this version.
+private enum OperationFields {
+    private static let schemas = NIOLockedValueBox<[String: Schema]>([:])
+
+    /// Throws ``UnknownField`` if the stored fields include one that only a newer version knows. Decoding ignores it, and without it the operation would be
+    /// another one, such as a message that notifies everyone instead of nobody.
+    static func requireKnown(_ stored: Data, of operation: any RoostAPI.Operation) throws {
+        let kind = type(of: operation)
+        let json = try StoredJSON.decode(JSONValue.self, from: stored)
+        guard let field = try schema(of: kind).unknownField(in: json) else { return }
+        throw UnknownField(operation: kind.name, field: field)
+    }
+
+    /// Derived once: that takes longer than decoding a row.
+    private static func schema(of kind: any RoostAPI.Operation.Type) throws -> Schema {
+        let name = kind.name
+        if let known = schemas.withLockedValue({ $0[name] }) { return known }
+        let schema = try Schema.of(kind)
+        schemas.withLockedValue { $0[name] = schema }
+        return schema
+    }
+}
+
+extension Schema {
+    /// The name of a member that an object of this shape, or one in it, doesn't have; nil if there is none.
+    fileprivate func unknownField(in value: JSONValue) -> String? {
+        switch (self, value) {
+        case (.object(_, let fields), .object(let members)):
+            for (name, member) in members {
+                guard let field = fields.first(where: { $0.name == name }) else { return name }
+                if let unknown = field.schema.unknownField(in: member) { return unknown }
+            }
+        case (.map(let element), .object(let members)):
+            for member in members.values { if let unknown = element.unknownField(in: member) { return unknown } }
+        case (.array(let element), .array(let values)):
+            for member in values { if let unknown = element.unknownField(in: member) { return unknown } }
+        default: break
+        }
+        return nil
+    }
+}
+
+/// A field of an operation that another version of this package has put into the outbox.
+private struct UnknownField: Error, CustomStringConvertible {
+    var operation: String
+    var field: String
+    var description: String { "In this version \(operation) has no field \(field)." }
 }

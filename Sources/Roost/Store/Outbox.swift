@@ -9,7 +9,7 @@ import RoostAPI
 /// A row is written before its operation is shown or sent, and deleted after its effect is in the cache. After a crash in between, a message is in
 /// both files, and lists show it once (``MessageList``).
 ///
-/// A row that can't be read, such as one written by a newer version, stays for a version that can. Only this version continues without it.
+/// A row that can't be read, such as one with a field that only a newer version knows, stays for a version that can. Only this version continues without it.
 final class Outbox: Sendable {
     let url: URL?
     let file: DatabaseFile

@@ -16,8 +16,8 @@ public struct StorageProblem: Error, Hashable, Sendable, CustomStringConvertible
         /// The outbox couldn't be written, or its file was deleted while it was open. A new operation isn't kept, and its call throws. One that was
         /// carried out may be sent again after a restart, which changes nothing on the server.
         case outboxNotWritten
-        /// This version can't read some operations in the outbox, such as a newer version's. They stay in the file and aren't sent; everything else
-        /// continues. A version that can read them will find them.
+        /// This version can't read some operations in the outbox, such as a newer version's of an unknown kind or with an unknown field. They stay in the
+        /// file and aren't sent; everything else continues. A version that can read them will find them.
         case operationsNotRead
     }
 

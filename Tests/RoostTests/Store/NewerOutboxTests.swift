@@ -164,4 +164,35 @@ struct NewerOutboxTests {
         #expect(try await opened { try await $0.items() }.map(\.id).sorted() == [7, 8])
         #expect(try newer() == [])
     }
+
+    @Test(
+        "R08 I4 an operation with a field that only a newer version knows isn't sent without it, and stays for a version that knows it"
+    )
+    func unknownFields() async throws {
+        defer { try? FileManager.default.removeItem(at: folder.deletingLastPathComponent()) }
+        let full = SendMessage(
+            channel: "general", clientId: "full", text: "hi", customType: "note", data: "{}", metadata: ["floor": ["number": 3]],
+            tags: ["a"], parentId: MessageID(rawValue: 7), mentionees: [.users(["ben"]), .channel], metaArrays: ["votes": ["yes"]],
+            pushOption: .suppress, targetLanguages: ["de"], isSilent: true)
+        let mention = SendMessage(channel: "general", clientId: "mention", text: "hi", mentionees: [.channel])
+        let preferences = UpdatePreferences(sharesTyping: false)
+        let operations: [OutboxOperation] = [
+            message("poll"), .send(mention), .hide(HideChannel(channel: "general")), .preferences(preferences), .send(full),
+        ]
+        let items = operations.enumerated().map { item(Int64($0.offset + 1), Int64($0.offset + 1), $0.element) }
+        try await opened { try await $0.apply(items.map { .put($0) }) }
+        #expect(try await opened { try await $0.items() } == items)
+        let members = [(1, "$.poll"), (2, "$.mentionees[0].team"), (3, "$.until"), (4, "$.sharesMood")]
+        try await steps { database in
+            for (id, member) in members {
+                try database.execute(
+                    sql: "UPDATE operations SET operation = CAST(json_set(CAST(operation AS TEXT), ?, 1) AS BLOB) WHERE id = ?",
+                    arguments: [member, id])
+            }
+        }
+        try await opened { outbox in
+            #expect(try await outbox.items() == [items[4]])
+            #expect(try await outbox.count() == 5)
+        }
+    }
 }
