@@ -58,22 +58,33 @@ extension Transaction {
     /// Returns the definition of an existing role; nil otherwise.
     func definedRole(_ role: ChannelRole) throws -> RoleDefinition? {
         if let builtIn = RoleDefinition.builtIn(role) { return builtIn }
-        let stored: RoleDefinition?? = try first("SELECT definition FROM roles WHERE role = \(role.rawValue)") {
+        let stored: StoredRole?? = try first("SELECT definition FROM roles WHERE role = \(role.rawValue)") {
             try $0.optionalJSON()
         }
-        return stored ?? nil
+        return stored??.definition
     }
 
     /// Returns the app's own roles, in the order of their names.
     func ownRoles() throws -> [RoleDefinition] {
         try rows("SELECT definition FROM roles ORDER BY role") { row in
-            guard let role: RoleDefinition = try row.optionalJSON() else {
+            guard let role: StoredRole = try row.optionalJSON() else {
                 throw DamagedDatabase(what: "a role without definition")
             }
-            return role
+            return role.definition
         }
     }
 
     /// Returns every role that members can have.
     func roles() throws -> [RoleDefinition] { RoleDefinition.builtIn + (try ownRoles()) }
+}
+
+/// A role as stored: perhaps by a newer version, with permissions that don't exist here. Such permissions grant nothing that this version could do.
+private struct StoredRole: Decodable {
+    var role: ChannelRole
+    var rank: Int
+    var permissions: [String]
+
+    var definition: RoleDefinition {
+        RoleDefinition(role: role, rank: rank, permissions: permissions.compactMap(Permission.init(rawValue:)))
+    }
 }

@@ -6,6 +6,9 @@
 /// - Every row carries the seq of its newest change in the stream that it belongs to: `change_seq` in the channel's, `user_seq`
 ///   in the user's. That stamp is all that a client needs to catch up, so there is no log of events.
 /// - Times are Unix milliseconds, flags 0 or 1, JSON is text that no statement parses.
+/// - A new rule of a policy, a new value of one, such as an audience, and a new permission that roles can grant need a step too, although no column
+///   changes: one that shuts out former nodes, as ``oneVersion(_:)`` does, and that a former version refuses to start on. Such a version writes policies
+///   without the rules that it doesn't know, and can't read the values.
 public enum Migrations {
     public struct Step: Sendable {
         public let name: String

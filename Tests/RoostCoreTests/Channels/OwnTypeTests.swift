@@ -94,6 +94,24 @@ import Testing
         #expect(try world.code(RemoveMembers(channel: "general", users: ["dan"]), as: "bob") == .notPermitted)
     }
 
+    @Test("R33 a role with a permission that only a newer version knows grants its others, and is in the way of nothing")
+    func roleOfNewerVersion() throws {
+        let world = try CoreWorld()
+        try world.channel("general", owner: "ann", members: ["bob", "cid"])
+        try world.perform(PutRole(role: "guide", rank: 10, permissions: [.memberRemove]), as: "root", role: .admin)
+        try world.perform(SetMemberRole(channel: "general", users: ["bob"], role: "guide"), as: "ann")
+        let newer = #"{"role":"guide","rank":10,"permissions":["member.remove","message.sing"]}"#
+        try world.execute("UPDATE roles SET definition = \(newer) WHERE role = 'guide'")
+        try world.restart()
+        let guide = RoleDefinition(role: "guide", rank: 10, permissions: [.memberRemove])
+        #expect(try world.perform(ListRoles(), as: "root", role: .admin).last == guide)
+        #expect(try world.perform(GetConfiguration(), as: "ann").roles.last == guide)
+        let view = try world.perform(GetChannel(channel: "general"), as: "bob")
+        #expect(view.ownCapabilities.contains(.memberRemove))
+        #expect(try world.code(FreezeChannel(channel: "general"), as: "ann") == nil)
+        #expect(try world.code(RemoveMembers(channel: "general", users: ["cid"]), as: "bob") == nil)
+    }
+
     @Test("R03 the configuration has every limit, the options and the roles")
     func configuration() throws {
         let world = try CoreWorld()
