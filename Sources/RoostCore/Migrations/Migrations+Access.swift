@@ -28,5 +28,7 @@ extension Migrations {
     /// they have read it, and makes every later one of such a node fail: the node refuses all operations. A later step that the
     /// previous version can't write beside must rename the table again before any other step: holding other locks by then, it
     /// could deadlock.
+    ///
+    /// No later step has done so yet: a node of a build that has this step isn't shut out by those after it, and must be stopped before the upgrade.
     @Sendable static func oneVersion(_ dialect: Dialect) -> [SQL] { ["ALTER TABLE access_head RENAME TO access_revisions"] }
 }
