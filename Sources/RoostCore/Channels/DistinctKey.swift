@@ -2,8 +2,11 @@ import RoostAPI
 
 /// The key of a set of members, unique among the distinct channels of a type.
 enum DistinctKey {
+    /// The ids are joined in the order of Swift's strings, as in keys stored before ids were compared by their bytes. The two orders differ for ids that
+    /// aren't in form C.
     static func of(_ type: ChannelType, members: [UserID]) -> String {
-        Fingerprint.of(([type.rawValue] + Set(members).sorted().map(\.rawValue)).joined(separator: "\n"))
+        let ids = Set(members).sorted { $0.rawValue == $1.rawValue ? $0 < $1 : $0.rawValue < $1.rawValue }
+        return Fingerprint.of(([type.rawValue] + ids.map(\.rawValue)).joined(separator: "\n"))
     }
 }
 

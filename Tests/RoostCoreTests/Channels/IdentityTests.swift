@@ -1,8 +1,9 @@
 import RoostAPI
 import RoostDatabase
-import RoostCore
 import RoostTestSupport
 import Testing
+
+@testable import RoostCore
 
 /// Ids, aliases, distinct channels and idempotency keys.
 @Suite("Identity of channels") struct IdentityTests {
@@ -97,6 +98,23 @@ import Testing
         let three = try world.perform(CreateChannel(type: .conversation, users: ["bob", "cid"]), as: "ann").channel
         #expect(three.channelId != first.channelId && three.isDistinct)
         #expect(try world.perform(CreateChannel(type: .conversation, users: ["ann", "bob"]), as: "cid").channel == three)
+    }
+
+    @Test(
+        "AM-25 R04 people whose ids were stored before the rules for Korean keep their conversation: its key has their ids in the former order"
+    )
+    func formerOrder() {
+        // In form C the second id is one syllable, U+D55C, which comes after the first. By their bytes it comes before it.
+        let ids: [UserID] = ["\u{D559}", "\u{D558}\u{11AB}"]
+        #expect(ids[1] < ids[0])
+        let key = Fingerprint.of("conversation\n\u{D559}\n\u{D558}\u{11AB}")
+        #expect(DistinctKey.of(.conversation, members: ids) == key)
+        #expect(DistinctKey.of(.conversation, members: ids.reversed()) == key)
+        // Of ids that are equal in form C, both count, in the order of their bytes.
+        let equal: [UserID] = ["\u{D55C}", "\u{D558}\u{11AB}"]
+        let both = Fingerprint.of("conversation\n\u{D558}\u{11AB}\n\u{D55C}")
+        #expect(DistinctKey.of(.conversation, members: equal) == both)
+        #expect(DistinctKey.of(.conversation, members: equal.reversed()) == both)
     }
 
     @Test("AM-24 a conversation needs another user", arguments: [nil, [], ["ann"]] as [[UserID]?])
