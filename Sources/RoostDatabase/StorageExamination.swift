@@ -20,7 +20,8 @@ struct StorageExamination {
     /// Whether the database existed before.
     private(set) var isKnown = false
 
-    /// - Throws: ``DamagedFiles``.
+    /// - Throws: ``DamagedFiles``; ``DatabaseFailure`` if the log can't be read, or if a newer version has written the state, whose losses this one can't
+    ///   judge.
     init(files: DataFiles, acceptsDataLoss: Bool) throws {
         self.files = files
         self.acceptsDataLoss = acceptsDataLoss
@@ -35,6 +36,9 @@ struct StorageExamination {
         case .damaged:
             try refuse("\(files.state) is damaged, so it is unknown whether the other files are complete.")
             if hasDatabase { try examineHeader() } else { setsLogAside = log.state != 0 }
+        case .newer:
+            throw DatabaseFailure(
+                message: "\(files.state) was written by a newer version of Roost. Start that version.", kind: .fatal)
         case .missing:
             try examineWithoutState(hasDatabase: hasDatabase, log)
         }

@@ -51,7 +51,8 @@ struct StorageState: Equatable {
 }
 
 extension StorageState {
-    private static let title = "Roost's storage state, version 1"
+    private static let titleOfAnyVersion = "Roost's storage state, version "
+    private static let title = titleOfAnyVersion + "1"
 
     /// The state as the lines of one slot, ending with a checksum.
     var slot: [UInt8] {
@@ -74,16 +75,28 @@ extension StorageState {
         return bytes
     }
 
-    /// Nil if the slot isn't whole.
-    init?(slot: [UInt8]) {
+    /// The text of a slot up to its checksum; nil if the slot isn't whole.
+    private static func text(of slot: [UInt8]) -> Substring? {
         let text = String(decoding: slot, as: UTF8.self)
-        guard let end = text.range(of: "checksum "), text.hasPrefix(Self.title) else { return nil }
+        guard let end = text.range(of: "checksum ") else { return nil }
         let given = text[end.upperBound...].prefix { !$0.isNewline }
-        guard given == Self.checksum(of: String(text[..<end.lowerBound])),
+        guard given == checksum(of: String(text[..<end.lowerBound])),
             text[end.upperBound...].dropFirst(given.count).allSatisfy({ $0 == "\n" })
         else { return nil }
+        return text[..<end.lowerBound]
+    }
+
+    /// Whether a slot is whole and has another version in its title. That is a newer version, since this one is the first.
+    static func isNewer(slot: [UInt8]) -> Bool {
+        guard let found = text(of: slot) else { return false }
+        return found.hasPrefix(titleOfAnyVersion) && !found.hasPrefix("\(title)\n")
+    }
+
+    /// Nil if the slot isn't whole, or is a newer version's.
+    init?(slot: [UInt8]) {
+        guard let text = Self.text(of: slot), text.hasPrefix("\(Self.title)\n") else { return nil }
         var values: [Substring: Substring] = [:]
-        for line in text[..<end.lowerBound].split(separator: "\n").dropFirst() {
+        for line in text.split(separator: "\n").dropFirst() {
             let parts = line.split(separator: " ", maxSplits: 1)
             if parts.count == 2 { values[parts[0]] = parts[1] }
         }
@@ -135,6 +148,8 @@ final class StateFile: Sendable {
         case missing
         /// The file exists, but no slot of it is whole.
         case damaged
+        /// A newer version has written it.
+        case newer
         case state(StorageState)
     }
 
@@ -145,10 +160,13 @@ final class StateFile: Sendable {
         // A first start that was killed before it wrote anything, or whose file system synced the file's length but not its content.
         if data.allSatisfy({ $0 == 0 }) { return .missing }
         let bytes = [UInt8](data)
-        let states = slotPlaces.compactMap { start -> StorageState? in
+        let slots = slotPlaces.compactMap { start -> [UInt8]? in
             guard bytes.count >= start + slotSizeBytes else { return nil }
-            return StorageState(slot: Array(bytes[start..<start + slotSizeBytes]))
+            return Array(bytes[start..<start + slotSizeBytes])
         }
+        // A slot of this version beside it is an older state.
+        if slots.contains(where: { StorageState.isNewer(slot: $0) }) { return .newer }
+        let states = slots.compactMap { StorageState(slot: $0) }
         guard let newest = states.max(by: { $0.sequence < $1.sequence }) else { return .damaged }
         return .state(newest)
     }

@@ -139,6 +139,27 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: target))
     }
 
+    @Test("roost restore says that a backup is a newer version's, whatever else its manifest has, instead of calling it damaged")
+    func newerFormat() async throws {
+        let place = try place()
+        let backup = "\(place.path)/backup"
+        try FileManager.default.createDirectory(atPath: backup, withIntermediateDirectories: true)
+        let manifests = [
+            #"{"format":2,"version":"9.0.0"}"#, #"{"format":2,"version":9}"#, #"{"format":1,"version":"9.0.0"}"#,
+        ]
+        var found: [String] = []
+        for manifest in manifests {
+            try Data(manifest.utf8).write(to: URL(filePath: "\(backup)/backup.json"))
+            found.append(try await errors("restore", backup, "--check", in: place))
+        }
+        #expect(
+            found == [
+                "Error: PLACE/backup was made by a newer version of Roost (9.0.0). Restore it with that version.\n",
+                "Error: PLACE/backup was made by a newer version of Roost. Restore it with that version.\n",
+                "Error: PLACE/backup/backup.json doesn't describe a backup: it was changed or damaged. Use another backup.\n",
+            ])
+    }
+
     @Test(
         "a check and a restore find a secret or a key ring that is missing, truncated or another server's, and leave no directory"
     )

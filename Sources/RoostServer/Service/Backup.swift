@@ -1,5 +1,6 @@
 import Crypto
 public import Foundation
+import RoostAPI
 import RoostCore
 public import RoostDatabase
 
@@ -247,12 +248,15 @@ public struct Backup: Codable, Sendable {
             let found = isThere ? "isn't a complete backup: it has no \(manifestName)" : "doesn't exist"
             throw Unusable("\(directory.path) \(found). Name the directory that roost backup made.")
         }
-        guard let backup = try? JSONDecoder().decode(Backup.self, from: data) else {
-            throw Unusable("\(manifest.path) doesn't describe a backup: it was changed or damaged. Use another backup.")
+        // Another format may lack any member, so only its number and the version's name are read.
+        let heading = try? JSONDecoder().decode(JSONValue.self, from: data)
+        if let format = heading?["format"]?.intValue, format > 1 {
+            let version = heading?["version"]?.stringValue
+            let named = version.map { " (\($0))" } ?? ""
+            throw Unusable("\(directory.path) was made by a newer version of Roost\(named). Restore it with that version.")
         }
-        guard backup.format == 1 else {
-            throw Unusable(
-                "\(directory.path) was made by a newer version of Roost (\(backup.version)). Restore it with that version.")
+        guard let backup = try? JSONDecoder().decode(Backup.self, from: data), backup.format == 1 else {
+            throw Unusable("\(manifest.path) doesn't describe a backup: it was changed or damaged. Use another backup.")
         }
         let found = try verify(
             copy: directory.appending(path: databaseName).path, "The backup is damaged: use another one.")

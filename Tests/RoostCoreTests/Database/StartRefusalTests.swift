@@ -103,6 +103,33 @@ struct StartRefusalTests {
         #expect(refusal(directory) == expected)
     }
 
+    @Test(
+        "I1 I24 a state that a newer version has written in any slot is refused as such, also if data loss is accepted, and isn't taken for a damaged one",
+        arguments: [[0, 4096], [0], [4096]])
+    func newerState(places: [Int]) throws {
+        let directory = try used()
+        let file = directory.appending(path: "roost.state")
+        var bytes = [UInt8](try Data(contentsOf: file))
+        for place in places {
+            let range = place..<place + StateFile.slotSizeBytes
+            let slot = String(decoding: bytes[range], as: UTF8.self)
+            let end = try #require(slot.range(of: "checksum "))
+            let text = String(slot[..<end.lowerBound]).replacing("version 1\n", with: "version 2\n")
+            let content = Array(text.utf8)
+            let sum = content.withUnsafeBytes { roost_checksum($0.baseAddress, $0.count, 1) }
+            let written = content + Array("checksum \(String(sum, radix: 16))\n".utf8)
+            let rest = [UInt8](repeating: UInt8(ascii: "\n"), count: StateFile.slotSizeBytes - written.count)
+            bytes.replaceSubrange(range, with: written + rest)
+        }
+        try Data(bytes).write(to: file)
+        let expected = "\(file.path) was written by a newer version of Roost. Start that version."
+        #expect(refusal(directory) == expected)
+        #expect(DataFiles(directory: directory).refusal() == expected)
+        try TemporaryPlace.waitUntilFree(directory)
+        #expect(throws: DatabaseFailure.self) { try SQLiteDatabase(directory: directory, acceptsDataLoss: true) }
+        #expect(try [UInt8](Data(contentsOf: file)) == bytes)
+    }
+
     @Test("a link to the whole directory works like the directory")
     func linkedDirectory() throws {
         let (directory, link) = (try used(), TemporaryPlace.make())
