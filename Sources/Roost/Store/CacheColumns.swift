@@ -4,7 +4,7 @@ import RoostAPI
 /// The names of the columns in which the cache keeps a model's fields.
 ///
 /// The cache's columns have no types: a table consists of these names and of additional columns to search by. A new field needs nothing here: it
-/// changes the schema, so the cache is fetched again.
+/// changes the schema, so the cache is fetched again, as do a field of a model kept as JSON and a value of an enumeration (``Store/schema(_:)``).
 struct CacheColumns: ExpressibleByStringInterpolation, CustomStringConvertible {
     let names: [String]
 

@@ -42,12 +42,22 @@ extension Store {
     }
 
     /// The schema. Models are stored in columns (``CacheColumns``), with additional ones to search or sort by; a few that are only read as a whole
-    /// are JSON. Rows of features have their own tables. It ends with the names of permissions, which stored capabilities use, and with the version of
-    /// the keys of names: a version with other permissions or keys fetches again.
+    /// are JSON. Rows of features have their own tables.
+    ///
+    /// It ends with what the tables don't show: the names of permissions, which stored capabilities use, the version of the keys of names, and the fields and
+    /// values of rows. A version that has others fetches again what the former one skipped, or stored without what it didn't know.
     static func schema(_ kinds: CachedRowKinds) -> String {
         streams + Overlay.schema + Channel.cacheSchema + kinds.schema
             + "\n-- Permissions: \(Permission.allCases.map(\.rawValue).joined(separator: " "))"
             + "\n-- Keys of names: \(NameKey.version)"
+            + fields(of: kinds)
+    }
+
+    private static func fields(of kinds: CachedRowKinds) -> String {
+        func line<Row: Decodable>(of row: Row.Type, named name: String) -> String {
+            "\n-- Fields of \(name): \((try? Schema.of(row))?.names ?? "")"
+        }
+        return line(of: Channel.self, named: "channels") + kinds.all.map { line(of: $0, named: $0.kind) }.joined()
     }
 
     /// The visitor is the store that follows a channel the user isn't a member of (``StoreWrite/visit(_:_:)``); null for the user's own channels. The
@@ -61,4 +71,16 @@ extension Store {
             generation INTEGER NOT NULL
         ) WITHOUT ROWID;
         """
+}
+
+extension Schema {
+    /// The names of an object's members, and the values of enumerations, at any depth.
+    fileprivate var names: String {
+        switch self {
+        case .object(_, let fields): "(" + fields.map { $0.name + $0.schema.names }.joined(separator: " ") + ")"
+        case .enumeration(let values): "<" + values.joined(separator: " ") + ">"
+        case .array(let element), .map(let element): element.names
+        case .string, .integer, .number, .boolean, .any: ""
+        }
+    }
 }

@@ -184,9 +184,12 @@ struct FileTests {
     }
 
     @Test(
-        "a cache with other names of permissions, or of a version whose keys of names were others, is dropped, and the client starts over",
-        arguments: [("reading.mark", "read.mark"), ("\n-- Keys of names: \(NameKey.version)", "")])
-    func otherPermissions(text: String, former: String) async throws {
+        "a cache of a version with other permissions, keys of names, fields of models kept as JSON, or values is dropped, and the client starts over",
+        arguments: [
+            ("reading.mark", "read.mark"), ("\n-- Keys of names: \(NameKey.version)", ""), ("sharesDelivery", ""),
+            ("announcesJoins", ""), ("membersOnly", ""), ("withdrawn", ""), ("hiddenPreventAutoUnhide", ""),
+        ])
+    func otherSchema(text: String, former: String) async throws {
         defer { try? FileManager.default.removeItem(at: folder) }
         let cache = folder.appending(component: "cache.sqlite")
         do {
