@@ -2,8 +2,8 @@ import Foundation
 
 /// A string chosen by a caller that identifies something in Roost for its whole life.
 ///
-/// 1 to 128 characters without control characters, `/` or `,` (ledger §8.6), in Unicode's normalization form C, and neither `.` nor `..`.
-/// Operations check this with ``Identifier/validate(field:)``.
+/// 1 to 128 characters and at most 512 bytes of UTF-8, without control characters, `/` or `,` (ledger §8.6), in Unicode's normalization form C, and
+/// neither `.` nor `..`. Operations check this with ``Identifier/validate(field:)``.
 ///
 /// Ids are compared and hashed by their UTF-8, as databases compare them. Two strings can be equal in Swift and have different bytes; as ids they
 /// are different, even where the check of the form misses one of them.
@@ -58,7 +58,12 @@ extension Identifier {
         guard !rawValue.isEmpty else {
             throw .invalidArgument(field, "must not be empty")
         }
-        guard rawValue.count <= Limits.identifierLength, rawValue.utf8.count <= Limits.identifierLength * 4 else {
+        // An id with too many bytes may still have few characters: some emoji take more than twenty bytes each. Its characters aren't counted.
+        guard rawValue.utf8.count <= Limits.identifierSizeBytes else {
+            throw .limitExceeded(
+                field, limit: Limits.identifierLength, unit: "characters and \(Limits.identifierSizeBytes) bytes")
+        }
+        guard rawValue.count <= Limits.identifierLength else {
             throw .limitExceeded(field, limit: Limits.identifierLength, unit: "characters")
         }
         // Part of a path, they would mean another one.

@@ -2,6 +2,8 @@
 public enum Limits {
     /// Characters of a channel, user or client id.
     public static let identifierLength = 128
+    /// UTF-8 bytes of such an id.
+    static let identifierSizeBytes = 4 * identifierLength
     /// Characters of a user's or channel's display name.
     public static let displayNameLength = 128
     /// Characters of a file reference.

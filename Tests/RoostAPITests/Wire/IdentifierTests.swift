@@ -31,6 +31,19 @@ struct IdentifierTests {
     }
 
     @Test(
+        "AM-13 an id with too many bytes is refused with both of its limits, however few characters it has",
+        arguments: [
+            (String(repeating: family, count: 21), "128 characters and 512 bytes"),
+            ("x" + String(repeating: "\u{301}", count: 256), "128 characters and 512 bytes"),
+            (String(repeating: "a", count: 129), "128 characters"),
+        ] as [(String, String)])
+    func size(text: String, limits: String) {
+        let refusal = #expect(throws: RoostError.self) { try ChannelID(text).validate(field: "channel") }
+        #expect(refusal?.message == "channel has a limit of \(limits).")
+        #expect(refusal?.limit == 128)
+    }
+
+    @Test(
         "AM-13 an id may contain anything but control characters, line ends, '/' and ','",
         arguments: [
             ("general", nil), ("a b", nil), ("a:b", nil), ("a.b", nil), ("...", nil), ("%2F", nil), ("a?b#c", nil), ("ünï", nil),
