@@ -35,7 +35,7 @@ public struct DeviceInfo: Hashable, Sendable {
             if marks <= Limits.combiningMarks { kept.append(scalar) }
         }
         var short = String(String(kept).prefix(length))
-        while short.utf8.count > length * 8 { short.removeLast() }
+        while short.utf8.count > length * Limits.bytesPerCharacterMax { short.removeLast() }
         return short
     }
 

@@ -202,6 +202,9 @@ public enum Limits {
 }
 
 extension Limits {
+    /// Bytes of UTF-8 that a text may have for each character of its limit.
+    package static let bytesPerCharacterMax = 8
+
     /// Throws `limit_exceeded` if the text has more characters than the limit, and `invalid_argument` if it contains U+0000, which not
     /// every database can store. It also bounds the bytes, against characters with many combining marks.
     public static func check(_ text: String?, length: Int, field: String) throws(RoostError) {
@@ -210,8 +213,8 @@ extension Limits {
         // A text never has more characters than bytes, so most texts need no counting of characters.
         if text.utf8.count <= length { return }
         // A text with too many bytes may still have few characters: some emoji take more than twenty bytes each. Its characters aren't counted.
-        guard text.utf8.count <= length * 8 else {
-            throw .limitExceeded(field, limit: length, unit: "characters and \(length * 8) bytes")
+        guard text.utf8.count <= length * bytesPerCharacterMax else {
+            throw .limitExceeded(field, limit: length, unit: "characters and \(length * bytesPerCharacterMax) bytes")
         }
         guard text.count <= length else { throw .limitExceeded(field, limit: length, unit: "characters") }
     }

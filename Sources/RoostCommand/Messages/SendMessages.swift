@@ -112,8 +112,8 @@ extension Messages {
         /// All of standard input, without the end of its last line.
         private func input() throws -> String {
             if StandardInput.isTerminal { Output.note("Type the message; Ctrl-D sends it.") }
-            // A text may have eight bytes per character. One byte more, plus the line end, shows that it is too long, so no more is read.
-            let most = Limits.messageTextLength * 8 + 2
+            // One byte more than a text may have, plus the line end, shows that it is too long, so no more is read.
+            let most = Limits.messageTextLength * Limits.bytesPerCharacterMax + 2
             let bytes = try StandardInput.all(upTo: most)
             guard
                 var text = String(validating: bytes, as: UTF8.self)

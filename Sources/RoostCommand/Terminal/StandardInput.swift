@@ -74,7 +74,7 @@ struct LineReader {
     }
 
     /// The largest size of a message's text, plus room for a command before it. The rest of a longer line is dropped.
-    static let sizeBytesMax = Limits.messageTextLength * 8 + 1_000
+    static let sizeBytesMax = Limits.messageTextLength * Limits.bytesPerCharacterMax + 1_000
 
     private var bytes: [UInt8] = []
     /// How many of them are known to have no line end.

@@ -20,7 +20,7 @@ struct KeyParser {
     private static let pasteStart = Array("\u{1B}[200~".utf8)
     private static let pasteEnd = Array("\u{1B}[201~".utf8)
     /// The most bytes of a message's text: the rest of a longer paste is dropped.
-    static let pasteSizeBytesMax = Limits.messageTextLength * 8
+    static let pasteSizeBytesMax = Limits.messageTextLength * Limits.bytesPerCharacterMax
 
     private static let sequences: [String: Key] = [
         "[A": .up, "[B": .down, "[C": .right, "[D": .left, "[H": .home, "[F": .end, "[5~": .pageUp, "[6~": .pageDown,
