@@ -65,6 +65,26 @@ struct DocumentationTests {
         #expect(count > 100)
     }
 
+    /// An app would set one against a flood, and believe itself protected.
+    @Test("AM-08 the docstrings of a channel's rate limit say that the server doesn't enforce it yet")
+    func rateLimit() {
+        var (wrong, found): ([String], Set<String>) = ([], [])
+        for file in SourceFile.sources where Self.targets.contains(file.target) {
+            let lines = file.lines
+            for (number, code) in file.codeLines.enumerated() where code.contains("RateLimit") {
+                guard let match = code.firstMatch(of: /public (?:struct|func|var) ([sS]etRateLimit|isRateLimited)\b/) else {
+                    continue
+                }
+                found.insert(String(match.1))
+                if !Self.docstring(above: number, in: lines).contains("doesn't enforce it yet") {
+                    wrong.append("\(file.path):\(number + 1)")
+                }
+            }
+        }
+        #expect(wrong == [])
+        #expect(found == ["SetRateLimit", "setRateLimit", "isRateLimited"])
+    }
+
     /// Figures between two other marks look as if they were kept up to date, and become outdated beside the table that is.
     @Test("the page of the benchmark has no HTML comments but the two marks that scripts/bench-table writes between")
     func marksOfThePage() throws {
@@ -125,6 +145,12 @@ struct DocumentationTests {
         // `{ get }` and a body make a property computed.
         let isField = ["var", "let"].contains(kind) && !line.contains("static ") && !line.contains("{")
         return Declaration(kind: kind, name: name, isField: isField)
+    }
+
+    private static func docstring(above number: Int, in lines: [Substring]) -> String {
+        var first = number
+        while first > 0, lines[first - 1].drop(while: { $0 == " " }).hasPrefix("///") { first -= 1 }
+        return lines[first..<number].joined(separator: "\n")
     }
 
     private static func isDocumented(_ number: Int, in lines: [Substring]) -> Bool {

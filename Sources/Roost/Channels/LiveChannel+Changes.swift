@@ -60,7 +60,9 @@ extension LiveChannel {
     /// - Throws: The errors of ``freeze()``.
     public func unsilence() async throws { try await call(UnsilenceChannel(channel: id)) }
 
-    /// Sets a rate limit: how many messages are delivered per window of time (AM-08).
+    /// Sets a rate limit: how many messages the channel should get per window of time (AM-08).
+    ///
+    /// It is stored and shown; the server doesn't enforce it yet.
     ///
     /// - Parameters:
     ///   - messages: 1 to 1000 per window.

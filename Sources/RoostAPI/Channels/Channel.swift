@@ -28,9 +28,9 @@ public struct Channel: ChannelAttributesCarrying, Hashable, Sendable {  // wire:
     public var isMuted: Bool = false
     /// When the silence for ordinary members ends (AM-07). ``Channel/isMuted`` says whether that is in the future.
     public var mutedUntil: Timestamp?
-    /// Whether the channel is currently rate limited.
+    /// Whether a rate limit is currently set. It is only shown; the server doesn't enforce it yet.
     public var isRateLimited: Bool = false
-    /// Messages per window while the channel is rate limited (AM-08).
+    /// Messages per window of the rate limit (AM-08).
     public var rateLimit: Int?
     /// The length of that window.
     public var rateLimitWindowSeconds: Int?

@@ -74,9 +74,9 @@ public struct UnsilenceChannel: Operation {
     public func validate() throws(RoostError) { try channel.validate(field: "channel") }
 }
 
-/// Sets a channel's rate limit: how many messages are delivered per window of time (AM-08, X-07).
+/// Sets a channel's rate limit: how many messages the channel should get per window of time (AM-08, X-07).
 ///
-/// So far it is only state visible to every observer; the moderation tools will enforce it.
+/// It is stored and shown to every observer; the server doesn't enforce it yet.
 public struct SetRateLimit: Operation {
     public typealias Response = Channel
     public static let name = "channel.setRateLimit"
