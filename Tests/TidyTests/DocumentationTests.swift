@@ -65,6 +65,14 @@ struct DocumentationTests {
         #expect(count > 100)
     }
 
+    /// A page has a `nextCursor`, and nothing in an answer is named `cursor`.
+    @Test("no docstring of RoostAPI and Roost says that a page has a `cursor`")
+    func cursors() {
+        let files = SourceFile.sources.filter { Self.targets.contains($0.target) }
+        #expect(files.filter { $0.text.contains("the `cursor` of") }.map(\.path) == [])
+        #expect(files.contains { $0.text.contains("the `nextCursor` of") })
+    }
+
     /// An app would set one against a flood, and believe itself protected.
     @Test("AM-08 the docstrings of a channel's rate limit say that the server doesn't enforce it yet")
     func rateLimit() {

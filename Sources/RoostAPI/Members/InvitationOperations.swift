@@ -111,7 +111,7 @@ public struct ListInvitations: Operation {
     public var channel: ChannelID
     /// 1 to 100, 30 when left out.
     public var limit: Int?
-    /// Where the page begins: the `cursor` of the page before. The first page when left out.
+    /// Where the page begins: the `nextCursor` of the page before. The first page when left out.
     public var cursor: String?
 
     // derived: init
@@ -140,7 +140,7 @@ public struct ListMyInvitations: Operation {
 
     /// 1 to 100, 30 when left out.
     public var limit: Int?
-    /// Where the page begins: the `cursor` of the page before. The first page when left out.
+    /// Where the page begins: the `nextCursor` of the page before. The first page when left out.
     public var cursor: String?
 
     // derived: init

@@ -100,7 +100,7 @@ public struct SearchMembers: Operation {
     public var roles: [ChannelRole]?
     /// 1 to 100, 30 when left out.
     public var limit: Int?
-    /// Where the page begins: the `cursor` of the page before. The first page when left out.
+    /// Where the page begins: the `nextCursor` of the page before. The first page when left out.
     public var cursor: String?
 
     // derived: init

@@ -125,7 +125,7 @@ public struct ListReaders: Operation {
     public var message: MessageID?
     /// 1 to 100, 30 when left out.
     public var limit: Int?
-    /// Where the page begins: the `cursor` of the page before. The first page when left out.
+    /// Where the page begins: the `nextCursor` of the page before. The first page when left out.
     public var cursor: String?
 
     // derived: init

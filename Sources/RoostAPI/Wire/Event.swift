@@ -81,7 +81,7 @@ public enum EventKind: String, Codable, CaseIterable, Sendable, WireEnumeration 
     case channelRateLimitChanged = "channel.rateLimitChanged"
     /// A channel was deleted.
     case channelDeleted = "channel.deleted"
-    /// To all devices of the user who hid or unhid it.
+    /// To all devices of the user who hid it.
     case channelHidden = "channel.hidden"
     /// To all devices of the user who has concealed the messages so far from themselves.
     case channelHistoryReset = "channel.historyReset"
