@@ -190,12 +190,3 @@ enum CallExample {
         }
     }
 }
-
-extension [String] {
-    /// The nearest one to a word, if it is close enough to be a typo.
-    func nearest(to word: String) -> String? {
-        let nearest = map { (name: $0, distance: $0.editDistance(to: word)) }.min { $0.distance < $1.distance }
-        guard let nearest, nearest.distance <= Swift.max(2, word.count / 3) else { return nil }
-        return nearest.name
-    }
-}

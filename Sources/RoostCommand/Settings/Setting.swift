@@ -207,9 +207,7 @@ extension Setting {
 
     /// The known name nearest to an unknown one, if it is close enough to be a typo.
     static func suggestion(for name: String, among known: [String]) -> String {
-        let nearest = known.map { (name: $0, distance: $0.editDistance(to: name)) }.min { $0.distance < $1.distance }
-        guard let nearest, nearest.distance <= max(2, name.count / 3) else { return "Known: \(known.joined(separator: ", "))." }
-        return "Did you mean \(nearest.name)?"
+        known.nearest(to: name).map { "Did you mean \($0)?" } ?? "Known: \(known.joined(separator: ", "))."
     }
 }
 

@@ -134,10 +134,7 @@ extension RoostError {
 
     static func unknownOperation(_ name: String) -> RoostError {
         let names = OperationTable.handled.map { $0.name }
-        // A name much longer than any operation's isn't a typo.
-        let isShort = name.utf8.count <= (names.map(\.utf8.count).max() ?? 0) + 8
-        let distances = isShort ? names.map { (name: $0, distance: $0.editDistance(to: name)) } : []
-        let suggestion = distances.min { $0.distance < $1.distance }.map { " Did you mean \($0.name)?" } ?? ""
+        let suggestion = names.nearest(to: name).map { " Did you mean \($0)?" } ?? ""
         return RoostError(.unknownOperation, "There is no such operation.\(suggestion)", field: "operation")
     }
 

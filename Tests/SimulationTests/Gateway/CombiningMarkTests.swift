@@ -60,7 +60,9 @@ struct CombiningMarkTests {
         }
     }
 
-    @Test("I21 an operation name as long as a frame is answered without a suggestion, a short one with one")
+    @Test(
+        "I21 an unknown operation is answered with a suggestion only if its name looks like a typo of one, also if it is as long as a frame"
+    )
     func names() {
         func refusal(_ name: String) -> String? {
             guard case .refused(let error) = UntrustedBytes.message(Array(#"{"call":1,"operation":"\#(name)"}"#.utf8)) else {
@@ -69,6 +71,9 @@ struct CombiningMarkTests {
             return error.message
         }
         #expect(refusal("mesage.send") == "There is no such operation. Did you mean message.send?")
+        // No operation has a name like these.
+        #expect(refusal("zzzz") == "There is no such operation.")
+        #expect(refusal("send") == "There is no such operation.")
         #expect(refusal(String(repeating: "é", count: 500_000)) == "There is no such operation.")
         // A character of many bytes counts as that many.
         #expect("message.send".editDistance(to: String(repeating: "👩‍👩‍👧", count: 64)) == 64)
