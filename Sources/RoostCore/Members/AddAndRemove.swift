@@ -16,7 +16,7 @@ extension AddMembers: Handled {
             }
             if candidate.isMember {
                 results.append(MemberResult(userId: user, outcome: .alreadyMember))
-            } else if let refusal = try context.refusal(ofEntering: candidate, in: access, room: room) {
+            } else if let refusal = try context.refusal(of: .memberAdd, for: candidate, in: access, room: room) {
                 results.append(.refused(user, refusal))
             } else {
                 var newcomer = candidate.newcomer
@@ -60,10 +60,14 @@ extension RemoveMembers: Handled {
 
 extension Context {
     /// Returns the refusal if a non-member can't become a member now; nil if they can.
-    func refusal(ofEntering candidate: Candidate, in access: ChannelAccess, room: Int) throws -> RoostError? {
+    ///
+    /// - Parameter permission: The caller's, by which they would become one: its rule is the one that refuses.
+    func refusal(
+        of permission: Permission, for candidate: Candidate, in access: ChannelAccess, room: Int
+    ) throws -> RoostError? {
         if candidate.isBanned(at: now) {
             return RoostError(
-                .banned, "The user is banned from the channel.", rule: "member.add: not while banned",
+                .banned, "The user is banned from the channel.", rule: "\(permission.rawValue): not while banned",
                 until: candidate.member?.row.bannedUntil
             ).withRest(at: now)
         }

@@ -26,7 +26,7 @@ extension InviteMembers: Handled {
                 outcome.outcome = .alreadyMember
             } else if candidate.invitation != nil {
                 outcome.outcome = .alreadyInvited
-            } else if let refusal = try context.refusal(ofEntering: candidate, in: access, room: room) {
+            } else if let refusal = try context.refusal(of: .invitationSend, for: candidate, in: access, room: room) {
                 outcome =
                     refusal.code == .channelLimit
                     ? MemberResult(userId: user, outcome: .autoDeclined) : .refused(user, refusal)

@@ -170,6 +170,17 @@ import Testing
         #expect(try world.perform(GetMember(channel: "trip", user: "cid"), as: "ann").member.role == .operator)
     }
 
+    @Test("R14 R30 inviting a banned user is refused by the rule of inviting, with the end of the ban")
+    func invitesBanned() throws {
+        let world = try world()
+        let until = world.now.after(seconds: 60)
+        try world.execute("UPDATE members SET state = 'none', banned_until = \(until) WHERE user_id = 'bob'")
+        let expected = RoostError(
+            .banned, "The user is banned from the channel.", rule: "invitation.send: not while banned", until: until,
+            retryAfterMilliseconds: 60_000)
+        #expect(try invite(["bob"], as: "ann", in: world) == [MemberResult(userId: "bob", outcome: .refused, error: expected)])
+    }
+
     @Test("R14 users without an invitation can't accept or decline one")
     func notInvited() throws {
         let world = try world(.community)
