@@ -150,7 +150,10 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         RoostError(.notFound, "There is no such \(what).", field: what)
     }
 
-    /// Whether the same request may succeed later unchanged.
+    /// Whether temporary trouble of the server, the connection or this device refused it, or a rate limit: the same request may succeed later.
+    ///
+    /// False for a rule's refusal, even if it ends by itself, as a mute or a silence does: such a refusal has ``until`` and ``retryAfter``. False for
+    /// `query_in_progress` too.
     public var isRetryable: Bool {
         switch code {
         case .rateLimited, .overloaded, .unavailable, .internalError, .notConnected, .storageInUse, .storageFailed,

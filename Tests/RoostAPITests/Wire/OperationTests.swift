@@ -260,7 +260,7 @@ struct OperationTests {
         #expect(wrong == [])
     }
 
-    @Test("the same request may succeed later after any trouble with this device's files, unless these are gone")
+    @Test("isRetryable is for temporary trouble and rate limits, not for files that are gone, nor for mutes and silences")
     func retryable() {
         let retryable = RoostError.Code.allCases.filter { code in RoostError(code, "").isRetryable }
         let expected: [RoostError.Code] = [
@@ -268,5 +268,7 @@ struct OperationTests {
             .internalError,
         ]
         #expect(retryable == expected)
+        let muted = RoostError(.muted, "", until: Timestamp(milliseconds: 60_000), retryAfterMilliseconds: 60_000)
+        #expect(!muted.isRetryable && muted.retryAfter == .seconds(60))
     }
 }
