@@ -107,7 +107,7 @@ public final class RoostTestServer: Sendable {
     ///
     ///     try await server.call(UpsertUser(user: "bob", displayName: "Bob"), as: "backend", role: .admin)
     ///
-    /// - Throws: The errors of `Chat.call(_:)`.
+    /// - Throws: The errors of `Chat.connect(timeout:)`, with a timeout of 30 seconds, and of `Chat.call(_:)`.
     @discardableResult
     public func call<Call: RoostAPI.Operation>(
         _ operation: Call, as user: UserID, role: AppRole = .user

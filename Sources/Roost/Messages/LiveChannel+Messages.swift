@@ -55,9 +55,10 @@ extension LiveChannel {
     ///
     /// A temporary refusal, for instance in a channel that is silenced for an hour, isn't thrown: the message is sent again when it ends, and this
     /// keeps waiting, unless ``Chat/Configuration/waitsForEndOfRefusal`` is false.
-    /// - Throws: The errors of ``send(_:)-(MessageDraft)``, and the code with which the server refused the message: `not_member`, `not_permitted`,
-    ///   `not_found`. The refused message stays in the list until it is retried or discarded. Also `unavailable` if another chat of the same files has
-    ///   sent or discarded it, and `unauthenticated` after ``Chat/logOut(discardingUnsent:signingOutDevice:)``.
+    /// - Throws: The errors of ``send(_:)-(MessageDraft)``, and the server's refusal, with a code that `SendMessage` documents, such as
+    ///   `not_member`, `not_permitted`, `send_not_allowed` or, since nobody knows when it ends, `frozen`. The refused message stays in the list until
+    ///   it is retried or discarded. Also `unavailable` if another chat of the same files has sent or discarded it, and `unauthenticated` after
+    ///   ``Chat/logOut(discardingUnsent:signingOutDevice:)``.
     @discardableResult
     public func sendConfirmed(_ draft: MessageDraft) async throws -> Message {
         let operation = try Self.operation(draft, in: id)

@@ -1,5 +1,9 @@
 /// Deletes a message: its place stays, its content is removed. The author may delete it, and an operator may delete any (SB-59). Deleting
 /// it again changes nothing, except that the author can't undelete it once an operator has also deleted it.
+///
+/// - Throws: `not_message_owner` for someone else's, `not_found` for one that doesn't exist. About the caller's rights: `not_found` for a
+///   channel that the caller may not know of; `not_member`; `not_permitted`, also in a deleted channel; `kind_forbids` where nobody may delete it;
+///   `banned`, with ``RoostError/until`` unless it has no end.
 public struct DeleteMessage: Operation {
     public typealias Response = Message
     public static let name = "message.delete"
@@ -23,8 +27,8 @@ public struct DeleteMessage: Operation {
 
 /// Deletes several messages of a channel, all or none, as `message.delete` does for one. Already deleted messages stay as they are.
 ///
-/// - Throws: `not_message_owner` for someone else's, `not_found`: the error's `field` names the message by its index, `messages[2]`.
-///   `limit_exceeded` for more than 10,000,000 bytes, with the earlier versions that are kept of the messages.
+/// - Throws: The errors of `message.delete`; `limit_exceeded` if the messages together, with the earlier versions that are kept of them, have more
+///   content than ``Limits/deletedMessagesSizeBytes``. The `field` of an error about one of the messages names it by its index: `messages[2]`.
 public struct DeleteMessages: Operation {
     public typealias Response = MessageResults
     public static let name = "message.deleteMany"
@@ -66,7 +70,7 @@ extension [MessageID] {
 /// any message. It is no longer unread for anyone.
 ///
 /// - Throws: `not_message_owner` for someone else's, and for the caller's own if someone else has deleted it and it can still be undeleted;
-///   `not_found`, also for one already permanently deleted.
+///   `not_found`, also for one already permanently deleted; the errors of `message.delete` about the caller's rights.
 public struct PurgeMessage: Operation {
     public typealias Response = Done
     public static let name = "message.purge"

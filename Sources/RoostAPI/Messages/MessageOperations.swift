@@ -2,9 +2,12 @@
 ///
 /// Sending again with the same `clientId` stores nothing and returns the message as it is now. Senders who may no longer read a message that
 /// was changed since get it with the content of this call.
-/// - Throws: `not_member`, `not_permitted`; `not_found` for an unknown `parentId`; `kind_forbids`, `mention_limit` and
-///   `mention_all_disabled` for its mentions. Users in `mentionees` who aren't members or are banned are left out and named in the
-///   response's `droppedMentions`.
+/// - Throws: About the caller's rights: `not_found` for a channel that the caller may not know of; `not_member`, `invite_required`;
+///   `not_permitted`, also in a deleted channel; `send_not_allowed` where only operators or admins send, `kind_forbids` where nobody does; `frozen`;
+///   `channel_muted`, `muted` and `banned`, with ``RoostError/until`` unless they have no end. About the message: the code of a limit;
+///   `invalid_argument`; `not_found` for an unknown `parentId`; `mention_invalid`, `mention_limit`, `mention_all_disabled`, and the
+///   refusals of mentioning in this channel, such as `kind_forbids`, for its mentions. Users in `mentionees` who aren't members or are
+///   banned are left out and named in the response's `droppedMentions`.
 public struct SendMessage: Operation, MessageCarrying {
     public typealias Response = Message
     public static let name = "message.send"
@@ -170,7 +173,11 @@ public struct GetMessage: Operation {
 /// which only admins edit.
 ///
 /// An edit that changes nothing produces no event and returns the message as it is.
-/// - Throws: `not_message_owner` for someone else's, `not_found` for one that is deleted.
+/// - Throws: About the caller's rights: `not_message_owner` for someone else's message; `not_found` for a channel that the caller may not
+///   know of; `not_member`, `invite_required`; `not_permitted`, also in a deleted channel, and for messages of the server and of admins;
+///   `kind_forbids` where nobody may edit it; `frozen`; `channel_muted`, `muted` and `banned`, with ``RoostError/until`` unless they have
+///   no end. About the message: `not_found` for one that doesn't exist or is deleted; the code of a limit, `invalid_argument`, and those of
+///   `message.send` for its mentions.
 public struct EditMessage: Operation {
     public typealias Response = Message
     public static let name = "message.edit"

@@ -38,7 +38,8 @@ extension [String: [String]] {
 /// Adding something that exists, or removing something that doesn't, has no effect and isn't an error, so repeating an update does nothing.
 /// An update that changes nothing produces no event. Everyone who may edit the message may do this.
 /// - Throws: `not_message_owner` for someone else's message; `not_found` for one that is deleted, and for a list in `add` that doesn't
-///   exist; `limit_exceeded` if the message would have more than 10 lists, or a list more than 100 values.
+///   exist; `limit_exceeded` if the message would have more than 10 lists, or a list more than 100 values; the errors of `message.edit` about
+///   the caller's rights.
 public struct UpdateMetaArrays: Operation {
     public typealias Response = Message
     public static let name = "message.updateMetaArrays"

@@ -7,7 +7,8 @@
 /// response's `mentionees` have no entry for the channel, and nothing else indicates it: clients can compare them with those from before
 /// the deletion. A message that isn't deleted stays as it is.
 /// - Throws: `feature_disabled` if the app keeps nothing of deleted messages; `not_found` if the content is no longer kept;
-///   `not_message_owner` for someone else's message, and for the caller's own if an operator has deleted it; the errors of `message.edit`.
+///   `not_message_owner` for someone else's message, and for the caller's own if an operator has deleted it; the errors of `message.edit`
+///   about the caller's rights.
 public struct UndeleteMessage: Operation {
     public typealias Response = Message
     public static let name = "message.undelete"
