@@ -135,8 +135,10 @@ public struct RoostServer: Service {
     /// - Parameters:
     ///   - metrics: Shown at `/metrics` in addition to the server's own counts.
     ///   - onRunning: Called with the port once the server listens.
-    /// - Throws: `DirectoryLock.Held` when another server uses the directory; `DamagedFiles` when its files don't belong together;
-    ///   `DatabaseFailure`; `SecretFile.Unusable`; ``Unsupported``; ``Definitions/Unusable``; `RoostError` for options outside their limits.
+    /// - Throws: `RoostError` for options outside their limits; ``Unsupported``; ``SecretFile/Unusable``; ``Definitions/Unusable``. All others are
+    ///   errors without a public type, whose description is for the operator and says what is wrong: another server uses the directory; its files
+    ///   don't belong together, or one is damaged; the database can't be used; the token secret or the keys of tokens can't be read or used, or aren't
+    ///   those that the database knows; a trusted proxy isn't a network.
     public init(
         configuration: Configuration, metrics: PrometheusRegistry? = nil, logger: Logger,
         onRunning: @escaping @Sendable (_ port: Int) async -> Void = { _ in }
