@@ -1,4 +1,3 @@
-import Foundation
 import HTTPTypes
 import NIOHTTP1
 import RoostAPI
@@ -54,13 +53,7 @@ enum DeviceHeaders {
     }
 
     private static func text(of header: String, _ values: (String) -> [String]) throws(RoostError) -> String? {
-        let values = values(header)
-        guard let first = values.first else { return nil }
-        guard values.count == 1 else { throw .invalidArgument(header, "is given more than once") }
-        guard let text = first.trimmingCharacters(in: .whitespaces).removingPercentEncoding else {
-            throw .invalidArgument(header, "must be percent-encoded UTF-8")
-        }
-        try CombiningMarks.requireWithinLimit(in: text, field: header)
-        return text
+        guard let value = try HeaderText.single(values(header), of: header) else { return nil }
+        return try HeaderText.decoded(value, of: header)
     }
 }

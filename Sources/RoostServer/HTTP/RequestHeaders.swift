@@ -1,4 +1,3 @@
-import Foundation
 import HTTPTypes
 import Hummingbird
 import RoostAPI
@@ -78,20 +77,15 @@ enum RequestHeaders {
             throw RoostError(
                 .notPermitted, "\(actAs) needs a service's token.", field: actAs, rule: "\(actAs): for the role service")
         }
-        guard let name = text.removingPercentEncoding else { throw .invalidArgument(actAs, "must be percent-encoded UTF-8") }
-        try CombiningMarks.requireWithinLimit(in: name, field: actAs)
-        let user = UserID(name)
+        let user = UserID(try HeaderText.decoded(text, of: actAs))
         try user.validate(field: actAs)
         return user
     }
 
-    /// Returns the value of a header that occurs once, without surrounding white space.
+    /// - Throws: As ``HeaderText/single(_:of:)``.
     private static func single(_ name: String, of request: Request) throws(RoostError) -> String? {
         guard let field = HTTPField.Name(name) else { return nil }
-        let values = request.headers[values: field]
-        guard let first = values.first else { return nil }
-        guard values.allSatisfy({ $0 == first }) else { throw .invalidArgument(name, "is given more than once") }
-        return first.trimmingCharacters(in: .whitespaces)
+        return try HeaderText.single(request.headers[values: field], of: name)
     }
 
     /// Returns a key from a string of RFC 9651, as in the draft, or from the bare text that many clients send.
