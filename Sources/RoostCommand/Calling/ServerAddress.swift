@@ -4,6 +4,7 @@ import RoostAPI
 
 /// A server's address, as typed or set.
 struct ServerAddress {
+    /// With its scheme in lower case: programs ask which one it is.
     let url: URL
 
     /// An address that no server can have.
@@ -13,7 +14,8 @@ struct ServerAddress {
     }
 
     init(_ text: String) throws(InvalidInput) {
-        guard let url = URL(string: text), ["http", "https", "ws", "wss"].contains(url.scheme), url.host() != nil else {
+        let scheme = text.prefix { $0 != ":" }
+        guard let url = URL(string: scheme.lowercased() + String(text[scheme.endIndex...])), url.host() != nil else {
             throw InvalidInput(
                 requirement: "must be like http://127.0.0.1:8080 or https://chat.example.com; it is '\(text.safe())'.")
         }

@@ -27,7 +27,8 @@ struct Doctor: AsyncParsableCommand {
         // Like other commands on the server's machine: next to a demo, its directory is used.
         let usual = TokenMint.usual()?.directory.relativePath
         let settings = try await Settings.load(flags, standardData: usual ?? "\(Setting.data.standard)")
-        let address = try url ?? Self.addressOfEnvironment() ?? settings.address(port: settings.whole(.port)).absoluteString
+        let typed = try url.map { try ServerAddress($0).url.absoluteString }
+        let address = try typed ?? Self.addressOfEnvironment() ?? settings.address(port: settings.whole(.port)).absoluteString
         var findings = MachineChecks.findings(connectionsMax: settings.whole(.connectionsMax))
         findings += EnvironmentCheck(settings: settings).findings()
         findings += await SettingsCheck(settings: settings).findings()

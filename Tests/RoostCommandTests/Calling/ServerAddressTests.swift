@@ -3,9 +3,19 @@ import Testing
 
 @testable import RoostCommand
 
-@Suite("A path in a server's address")
+@Suite("Server addresses")
 struct ServerAddressTests {
-    @Test("is a proxy's prefix of all of the server's paths, its socket's too")
+    @Test("a scheme in capital letters is accepted, as in the SDK, and another scheme is refused")
+    func schemes() throws {
+        let addresses = ["HTTP://127.0.0.1:8080", "Https://Chat.example.com/Roost", "WSS://chat.example.com"]
+        #expect(
+            try addresses.map { try ServerAddress($0).url.absoluteString }
+                == ["http://127.0.0.1:8080", "https://Chat.example.com/Roost", "wss://chat.example.com"])
+        let refusal = #expect(throws: ServerAddress.InvalidInput.self) { try ServerAddress("ftp://chat.example.com") }
+        #expect(refusal?.requirement == "must be an address like https://chat.example.com.")
+    }
+
+    @Test("a path in an address is a proxy's prefix of all of the server's paths, its socket's too")
     func prefix() throws {
         let addresses = [
             "http://127.0.0.1:8080", "https://chat.example.com/", "wss://chat.example.com/v1/socket", "https://example.com/roost",
