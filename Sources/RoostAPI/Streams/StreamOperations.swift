@@ -146,7 +146,7 @@ public struct Resume: Operation {
         }
         try from?.validate(field: "from")
         try before?.validate(field: "before")
-        if let from, let before, !from.precedes(before) { throw .invalidArgument("before", "must be greater than `from`") }
+        if let from, let before, from >= before { throw .invalidArgument("before", "must be greater than `from`") }
         for (channel, seq) in channels {
             try ChannelID(channel).validate(field: "channels")
             guard covers(channel) else {
@@ -172,14 +172,11 @@ package struct IDRange: Hashable, Sendable {
     }
 
     package func contains(_ id: String) -> Bool {
-        if let from, id.utf8.lexicographicallyPrecedes(from.rawValue.utf8) { return false }
-        if let before, !id.utf8.lexicographicallyPrecedes(before.rawValue.utf8) { return false }
+        let id = ChannelID(id)
+        if let from, id < from { return false }
+        if let before, id >= before { return false }
         return true
     }
-}
-
-extension ChannelID {
-    fileprivate func precedes(_ other: ChannelID) -> Bool { rawValue.utf8.lexicographicallyPrecedes(other.rawValue.utf8) }
 }
 
 extension Resume: PlainReadable {

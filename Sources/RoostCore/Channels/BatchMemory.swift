@@ -162,7 +162,7 @@ public final class BatchMemory {
         if isInside { keepWritten() }
         var statements: [SQL] = []
         statements.reserveCapacity(pending.count * 2 + 4)
-        for (channel, pending) in pending.sorted(by: { $0.key.rawValue.utf8.lexicographicallyPrecedes($1.key.rawValue.utf8) }) {
+        for (channel, pending) in pending.sorted(by: { $0.key < $1.key }) {
             if let counters = pending.counters { statements.append(try .movingStream(of: channel, to: counters)) }
             for (sender, sent) in pending.senders {
                 statements.append(.sent(upTo: sent.lastSeq, count: sent.count, by: sender, in: channel))
