@@ -24,4 +24,11 @@ struct ClockTests {
         let dates = /timeIntervalSinceNow|Date\(\) *[<>]|[<>]=? *Date\(\)|addingTimeInterval|timeIntervalSince\(/
         #expect(Self.server.flatMap { $0.places(of: dates) } == [])
     }
+
+    @Test("the server reads milliseconds that don't follow the time of day only from MonotonicClock")
+    func milliseconds() {
+        let reading = /uptimeNanoseconds *\/ *1_000_000\b/
+        let found = Self.server.filter { !$0.places(of: reading).isEmpty }.map(\.path)
+        #expect(found == ["Sources/RoostServer/Service/MonotonicClock.swift"])
+    }
 }

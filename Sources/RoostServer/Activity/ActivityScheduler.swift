@@ -1,4 +1,3 @@
-import Dispatch
 import NIOCore
 import RoostAPI
 import RoostCore
@@ -18,7 +17,9 @@ final class ActivityScheduler: Sendable {
     private let loop: any EventLoop
     private let store: Store
 
-    /// Stores when users were online, by ``now``. The second argument is called if the record should be retried later.
+    /// Stores when users were online, by ``MonotonicClock``. Each node has its own clock for the time of day, which may be wrong: a record therefore
+    /// stores how long ago the user was online, relative to the time that all nodes share. The second argument is called if the record should be
+    /// retried later.
     typealias Store = @Sendable (_ activity: [UserID: Int64], _ failed: @escaping @Sendable () -> Void) -> Void
 
     /// - Parameters:
@@ -33,7 +34,11 @@ final class ActivityScheduler: Sendable {
     func connectionsChanged(of user: UserID, isConnected: Bool) {
         state.withLock { state in
             guard !state.hasEnded else { return }
-            if isConnected { state.board.came(user, at: Self.now) } else { state.board.went(user, at: Self.now) }
+            if isConnected {
+                state.board.came(user, at: MonotonicClock.milliseconds)
+            } else {
+                state.board.went(user, at: MonotonicClock.milliseconds)
+            }
             plan(&state)
         }
     }
@@ -43,7 +48,7 @@ final class ActivityScheduler: Sendable {
         let all = state.withLock { state in
             state.hasEnded = true
             state.planned?.cancel()
-            return state.board.takeAll(at: Self.now)
+            return state.board.takeAll(at: MonotonicClock.milliseconds)
         }
         if !all.isEmpty { store(all) {} }
     }
@@ -51,7 +56,7 @@ final class ActivityScheduler: Sendable {
     private func look() {
         let due = state.withLock { state in
             (state.planned, state.plannedAt) = (nil, .max)
-            let due = state.board.takeDue(at: Self.now)
+            let due = state.board.takeDue(at: MonotonicClock.milliseconds)
             if !state.hasEnded { plan(&state) }
             return due
         }
@@ -61,20 +66,17 @@ final class ActivityScheduler: Sendable {
     private func takeBack(_ users: [UserID: Int64]) {
         state.withLock { state in
             guard !state.hasEnded else { return }
-            state.board.takeBack(users, at: Self.now)
+            state.board.takeBack(users, at: MonotonicClock.milliseconds)
             plan(&state)
         }
     }
 
     /// Schedules the next scan, unless an earlier one is scheduled.
     private func plan(_ state: inout State) {
-        guard let rest = state.board.rest(at: Self.now), Self.now + rest < state.plannedAt else { return }
+        guard let rest = state.board.rest(at: MonotonicClock.milliseconds), MonotonicClock.milliseconds + rest < state.plannedAt
+        else { return }
         state.planned?.cancel()
-        state.plannedAt = Self.now + rest
+        state.plannedAt = MonotonicClock.milliseconds + rest
         state.planned = loop.scheduleTask(in: .milliseconds(rest)) { [weak self] in self?.look() }
     }
-
-    /// Milliseconds of a monotonic clock. Each node has its own clock for the time of day, which may be wrong: a record therefore stores how long
-    /// ago the user was online, relative to the time that all nodes share.
-    static var now: Int64 { Int64(DispatchTime.now().uptimeNanoseconds / 1_000_000) }
 }

@@ -55,7 +55,7 @@ final class ClusterNode: Delivery {
         let (inbox, clusterPresence) = (inbox, clusterPresence)
         hub.onEmptied { inbox.put(.emptied([$0])) }
         hub.board.onChange { clusterPresence.changed($0) }
-        hub.board.onFirstWatch { clusterPresence.watched($0, at: Self.now) }
+        hub.board.onFirstWatch { clusterPresence.watched($0, at: MonotonicClock.milliseconds) }
         try bus.start { [weak self] in self?.receive($0) }
         bus.subscribe(to: .nodes)
         bus.subscribe(to: .node(node))
@@ -167,20 +167,20 @@ final class ClusterNode: Delivery {
     }
 
     func preparePresence(of channel: ChannelID, then run: @escaping @Sendable () -> Void) {
-        clusterPresence.prepare(channel, at: Self.now) { [hub] in hub.preparePresence(of: channel, then: run) }
+        clusterPresence.prepare(channel, at: MonotonicClock.milliseconds) { [hub] in hub.preparePresence(of: channel, then: run) }
     }
 
     func onConnection(_ report: @escaping @Sendable (_ user: UserID, _ isConnected: Bool) -> Void) { hub.onConnection(report) }
 
     func prepareConnected(_ users: [UserID], then run: @escaping @Sendable (_ elsewhere: Set<UserID>) -> Void) -> Bool {
-        clusterPresence.prepare(users, at: Self.now) { [hub] elsewhere in
+        clusterPresence.prepare(users, at: MonotonicClock.milliseconds) { [hub] elsewhere in
             // A hub without other nodes always has room for the query.
             _ = hub.prepareConnected(users) { _ in run(elsewhere) }
         }
     }
 
     func prepareWatchers(of channel: ChannelID, upTo count: Int, then run: @escaping @Sendable ([UserID]?) -> Void) -> Bool {
-        clusterPresence.prepareWatchers(of: channel, upTo: count, at: Self.now, then: run)
+        clusterPresence.prepareWatchers(of: channel, upTo: count, at: MonotonicClock.milliseconds, then: run)
     }
 
     // MARK: In
@@ -206,7 +206,9 @@ final class ClusterNode: Delivery {
         case .received(_, let payload):
             guard let message = try? JSONDecoder().decode(ClusterPresence.Message.self, from: Data(payload)) else { return }
             if case .rulesChanged = message { noticeHandler.withLock { $0 }?.take([.rulesChanged]) }
-            if clusterPresence.receive(message, at: Self.now) { inbox.offer(.recheckAll, sizeBytes: payload.count) }
+            if clusterPresence.receive(message, at: MonotonicClock.milliseconds) {
+                inbox.offer(.recheckAll, sizeBytes: payload.count)
+            }
         case .disconnected:
             logger.error("The bus can't be reached. Events of other nodes are read from the database until it is back.")
         case .reconnected:
@@ -225,7 +227,7 @@ final class ClusterNode: Delivery {
         var relay = Relay()
         var lastTick: Int64 = 0
         while let inputs = inbox.take(within: relay.isWaiting ? .milliseconds(5) : .milliseconds(50)) {
-            let now = Self.now
+            let now = MonotonicClock.milliseconds
             for input in inputs { relay.handle(input, at: now) }
             if now - lastTick >= 5 {
                 lastTick = now
@@ -250,7 +252,7 @@ final class ClusterNode: Delivery {
     private func letLoopsCatchUp(_ relay: inout Relay) {
         while !hub.waitForLoops(atMost: .milliseconds(50)), !inbox.isClosed {
             // This node's heartbeats continue, and those of the others are checked.
-            let now = Self.now
+            let now = MonotonicClock.milliseconds
             if clusterPresence.tick(at: now) { relay.handle(.recheckAll, at: now) }
         }
     }
@@ -281,8 +283,8 @@ final class ClusterNode: Delivery {
         var lastPoll: Int64 = 0
         while let requests = databaseRequests.take(within: .seconds(1)) {
             func pollDatabaseIfDue() {
-                guard Self.now - lastPoll >= 1000 else { return }
-                lastPoll = Self.now
+                guard MonotonicClock.milliseconds - lastPoll >= 1000 else { return }
+                lastPoll = MonotonicClock.milliseconds
                 pollDatabase()
             }
             pollDatabaseIfDue()
@@ -372,9 +374,6 @@ final class ClusterNode: Delivery {
         logger.debug("The database isn't answering a node's query.", metadata: ["error": "\(error)"])
         databaseRequests.pause(for: .milliseconds(300))
     }
-
-    /// Milliseconds of a monotonic clock.
-    private static var now: Int64 { Int64(DispatchTime.now().uptimeNanoseconds / 1_000_000) }
 
     /// The cluster's samples for `/metrics`.
     var samples: [MetricSample] {

@@ -64,12 +64,12 @@ extension Engine {
         }
     }
 
-    /// Stores when users were online, by ``ActivityScheduler/now``. It is postponed while the server is overloaded or has no database.
+    /// Stores when users were online, by ``MonotonicClock``. It is postponed while the server is overloaded or has no database.
     static func store(_ activity: [UserID: Int64], through lane: WorkQueue, failed: @escaping @Sendable () -> Void) {
         let job = Job(
             caller: .server,
             run: { context in
-                let now = ActivityScheduler.now
+                let now = MonotonicClock.milliseconds
                 try context.transaction.recordActivity(
                     activity.mapValues { Timestamp(milliseconds: context.now.milliseconds - max(0, now - $0)) }, now: context.now)
                 return []

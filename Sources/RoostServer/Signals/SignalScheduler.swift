@@ -1,4 +1,3 @@
-import Dispatch
 import NIOCore
 import RoostAPI
 import RoostCore
@@ -50,13 +49,13 @@ final class SignalScheduler: Sendable {
             switch notice {
             case .event(let event, .channel(let channel, _)) where event.kind == .messageNew:
                 guard let sender = event.actor, isElsewhere || isTyping(sender, in: channel), !event.isOfServer else { break }
-                state.withLock { $0.board.hasSent(sender, in: channel, at: Self.now) }
+                state.withLock { $0.board.hasSent(sender, in: channel, at: MonotonicClock.milliseconds) }
                 unseen.append(.stoppedTyping(sender, channel))
-            case .typing(let user, let channel): change { $0.types(user, in: channel, at: Self.now) }
+            case .typing(let user, let channel): change { $0.types(user, in: channel, at: MonotonicClock.milliseconds) }
             case .stoppedTyping(let user, let channel), .left(let user, let channel, _, _):
                 change { $0.stopsTyping(user, in: channel) }
             case .read(let position, let channel): change { $0.reads(position, in: channel) }
-            case .profileChanged(let user): change { $0.profileChanged(of: user, at: Self.now) }
+            case .profileChanged(let user): change { $0.profileChanged(of: user, at: MonotonicClock.milliseconds) }
             case .profileShown(let user, let channel): change { $0.shows(user, in: channel) }
             default: break
             }
@@ -98,7 +97,7 @@ final class SignalScheduler: Sendable {
     ///
     /// - Throws: `rate_limited`.
     func admit(_ user: UserID, _ operation: String, at rate: UserRate) throws(RoostError) {
-        let (now, periodMilliseconds) = (Self.now, Int64(rate.seconds) * 1000)
+        let (now, periodMilliseconds) = (MonotonicClock.milliseconds, Int64(rate.seconds) * 1000)
         guard state.withLock({ $0.rates.admit(user, operation, at: rate, now: now) }) else {
             throw RoostError(
                 .rateLimited,
@@ -121,8 +120,8 @@ final class SignalScheduler: Sendable {
 
     private func look() {
         let (due, users, continues) = state.withLock { state in
-            let due = state.board.takeDue(at: Self.now, presence: presence)
-            let users = state.isFindingViewers ? [] : state.board.takeChangedProfiles(at: Self.now)
+            let due = state.board.takeDue(at: MonotonicClock.milliseconds, presence: presence)
+            let users = state.isFindingViewers ? [] : state.board.takeChangedProfiles(at: MonotonicClock.milliseconds)
             state.isFindingViewers = state.isFindingViewers || !users.isEmpty
             state.isLooking = !state.board.isEmpty
             return (due, users, state.isLooking)
@@ -134,9 +133,6 @@ final class SignalScheduler: Sendable {
 
     private func foundViewers(of users: [UserID], _ count: Int) {
         state.withLock { $0.isFindingViewers = false }
-        change { $0.lookAgain(for: users.dropFirst(count), at: Self.now) }
+        change { $0.lookAgain(for: users.dropFirst(count), at: MonotonicClock.milliseconds) }
     }
-
-    /// Milliseconds of a monotonic clock.
-    private static var now: Int64 { Int64(DispatchTime.now().uptimeNanoseconds / 1_000_000) }
 }
