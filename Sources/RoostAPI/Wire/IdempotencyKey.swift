@@ -47,13 +47,9 @@ public struct IdempotencyKey: Hashable, Sendable, CustomStringConvertible {
     ///   - time: Now, by the client's estimate of the server's clock.
     ///   - random: 62 of its bits distinguish keys of the same millisecond.
     public init(madeAt time: Timestamp, random: UInt64) {
-        func digits(_ value: UInt64, _ count: Int) -> String {
-            let text = String(value, radix: 16)
-            return String(repeating: "0", count: max(0, count - text.count)) + text
-        }
         let milliseconds = UInt64(min(max(0, time.milliseconds), 0xffff_ffff_ffff))
-        let time = digits(milliseconds, 12)
-        let tail = digits(random & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000, 16)
+        let time = String(milliseconds, radix: 16, width: 12)
+        let tail = String(random & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000, radix: 16, width: 16)
         rawValue = "\(time.prefix(8))-\(time.suffix(4))-7000-\(tail.prefix(4))-\(tail.suffix(12))"
         madeAt = Timestamp(milliseconds: Int64(milliseconds))
         field = Self.member

@@ -115,10 +115,7 @@ extension Unicode.Scalar {
 
     fileprivate var isJoiner: Bool { value == 0x200C || value == 0x200D }
 
-    fileprivate var codePoint: String {
-        let digits = String(value, radix: 16, uppercase: true)
-        return "U+" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
-    }
+    fileprivate var codePoint: String { "U+" + String(value, radix: 16, uppercase: true, width: 4) }
 }
 
 /// The tags after a black flag, which make it the flag of a region (Unicode TS 51, ED-14a): up to six lowercase letters and digits, and an

@@ -1,3 +1,5 @@
+import RoostAPI
+
 extension String {
     /// JSON text with everything that controls a terminal or is invisible written as `\uXXXX`: control characters, those that reverse the
     /// reading direction, invisible ones. It is the same JSON value.
@@ -12,8 +14,7 @@ extension String {
                 continue
             }
             for unit in String(scalar).utf16 {
-                let digits = String(unit, radix: 16)
-                result += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+                result += "\\u" + String(unit, radix: 16, width: 4)
             }
         }
         return result
