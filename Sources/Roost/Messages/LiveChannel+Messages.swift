@@ -28,7 +28,7 @@ extension LiveChannel {
         // In a cancelled task nothing is read: it isn't known then whether the message is concealed.
         try Task.checkCancellation()
         if let concealed = overlay?.concealedSeq, found.seq <= concealed {
-            throw RoostError(.notFound, "There is no such message.", field: "message")
+            throw RoostError.notFound("message")
         }
         return outbox?.applied(to: found, of: chat.user) ?? overlay?.applied(to: found) ?? found
     }

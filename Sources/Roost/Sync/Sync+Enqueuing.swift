@@ -316,7 +316,7 @@ extension Sync {
         let key = MessageKey(channel: channel, clientId: client)
         if let known = acknowledged[key] { return .stored(known.message.messageId) }
         if item(.message(key)) != nil { return .sent(client) }
-        emit(.reply(token, .failure(RoostError(.notFound, "There is no such pending message.", field: "clientId"))))
+        emit(.reply(token, .failure(RoostError.notFound("pending message", field: "clientId"))))
         return nil
     }
 

@@ -146,8 +146,10 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
     }
 
     /// The same error for something that doesn't exist and something that the caller may not know of.
-    public static func notFound(_ what: String) -> RoostError {
-        RoostError(.notFound, "There is no such \(what).", field: what)
+    ///
+    /// - Parameter field: The field that names it; by default the one with the name of what is missing.
+    public static func notFound(_ what: String, field: String? = nil) -> RoostError {
+        RoostError(.notFound, "There is no such \(what).", field: field ?? what)
     }
 
     /// Whether temporary trouble of the server, the connection or this device refused it, or a rate limit: the same request may succeed later.

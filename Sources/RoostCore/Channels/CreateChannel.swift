@@ -119,7 +119,7 @@ extension CreateChannel: Handled {
     /// Adds a user to the members or to the invited users (SB-07, SB-18, AM-24).
     private func place(_ user: UserID, in plan: inout Plan, _ context: Context) throws {
         guard let acceptsAutomatically = try context.transaction.acceptsInvitationsAutomatically(user) else {
-            throw RoostError(.notFound, "There is no such user: \(user).", field: field(naming: user))
+            throw RoostError.notFound("user: \(user)", field: field(naming: user))
         }
         var newcomer = Newcomer(user: user, role: operators?.contains(user) == true ? .operator : .member)
         let isAdded = plan.policy.usersAtCreation == .added

@@ -38,7 +38,7 @@ extension RetryEffect: Handled {
     public func handle(in context: inout Context) throws -> Done {
         try context.require(.effectManage)
         guard try context.retryEffect(kind: kind, key: key) else {
-            throw RoostError(.notFound, "There is no such effect.", field: "key")
+            throw RoostError.notFound("effect", field: "key")
         }
         return Done()
     }

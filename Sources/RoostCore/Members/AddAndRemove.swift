@@ -86,5 +86,5 @@ extension MemberResult {
 }
 
 extension RoostError {
-    static let noSuchUser = RoostError(.notFound, "There is no such user.", field: "users")
+    static let noSuchUser = RoostError.notFound("user", field: "users")
 }

@@ -26,7 +26,7 @@ extension Context {
         let parent = try transaction.bypassingBatchMemory {
             try transaction.first(sql) { (seq: $0.int64(), isDeleted: $0.optionalTimestamp() != nil) }
         }
-        guard let parent, parent.seq > readingFloor(in: access) else { throw Self.noSuchMessage("parentId") }
+        guard let parent, parent.seq > readingFloor(in: access) else { throw RoostError.notFound("message", field: "parentId") }
         guard !parent.isDeleted, try !isDeleted(parent.seq, for: caller.user, in: access) else {
             throw RoostError(.notFound, "The message was deleted.", field: "parentId")
         }
@@ -36,7 +36,7 @@ extension Context {
     func storedMessage(_ id: MessageID, in access: ChannelAccess, field: String = "message") throws -> Message {
         let transaction = transaction
         let found = try transaction.bypassingBatchMemory { try transaction.message(id, in: access.channelId) }
-        guard let found, found.seq > readingFloor(in: access) else { throw Self.noSuchMessage(field) }
+        guard let found, found.seq > readingFloor(in: access) else { throw RoostError.notFound("message", field: field) }
         return found
     }
 
@@ -46,7 +46,7 @@ extension Context {
     func seq(of id: MessageID, in access: ChannelAccess, field: String) throws -> Seq {
         let sql: SQL = "SELECT seq FROM messages WHERE channel_id = \(access.channelId) AND message_id = \(id)"
         guard let seq = try transaction.first(sql, { $0.int64() }), seq > readingFloor(in: access) else {
-            throw Self.noSuchMessage(field)
+            throw RoostError.notFound("message", field: field)
         }
         return seq
     }
@@ -61,11 +61,7 @@ extension Context {
         let found = try transaction.bypassingBatchMemory {
             try transaction.first(sql) { try Message(reading: &$0, channelId: channel) }
         }
-        guard let found, found.seq > readingFloor(in: access) else { throw Self.noSuchMessage("message") }
+        guard let found, found.seq > readingFloor(in: access) else { throw RoostError.notFound("message") }
         return try shown(found, in: access)
-    }
-
-    private static func noSuchMessage(_ field: String) -> RoostError {
-        RoostError(.notFound, "There is no such message.", field: field)
     }
 }

@@ -9,7 +9,7 @@ extension ExplainPermission: Handled {
             // Callers that manage users may ask about any user, who then counts as having an ordinary token.
             try context.require(.userManage)
             guard try context.transaction.userExists(user) else {
-                throw RoostError(.notFound, "There is no such user.", field: "user")
+                throw RoostError.notFound("user")
             }
             subject = Caller(user: user)
         }
