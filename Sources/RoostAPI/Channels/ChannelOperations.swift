@@ -80,8 +80,8 @@ public struct CreateChannel: Operation, ChannelAttributesCarrying, ChannelReques
         try channel?.validateNew(field: "channel")
         try type?.validate(field: "type")
         try validateAttributes()
-        if let users { try Limits.check(users: users, field: "users", mayBeEmpty: true) }
-        if let operators { try Limits.check(users: operators, field: "operators", mayBeEmpty: true) }
+        if let users { try Limits.check(users: users, field: "users", as: .initialMembers) }
+        if let operators { try Limits.check(users: operators, field: "operators", as: .initialMembers) }
         if let idempotencyKey {
             guard !idempotencyKey.isEmpty else { throw .invalidArgument("idempotencyKey", "must not be empty") }
             try Limits.check(idempotencyKey, length: Limits.identifierLength, field: "idempotencyKey")

@@ -62,7 +62,7 @@ extension [MessageID] {
         guard count <= Limits.messagesPerCall else {
             throw .limitExceeded("messages", limit: Limits.messagesPerCall, unit: "messages")
         }
-        guard Set(self).count == count else { throw .invalidArgument("messages", "must contain each message only once") }
+        guard Set(self).count == count else { throw .notUnique("messages") }
     }
 }
 

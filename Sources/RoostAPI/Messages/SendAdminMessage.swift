@@ -51,9 +51,7 @@ public struct SendAdminMessage: Operation, MessageCarrying {
         try Limits.check(list: channels, count: Limits.channelsPerCall, field: "channels") { channel throws(RoostError) in
             try channel.validate(field: "channels")
         }
-        guard Set(channels).count == channels.count else {
-            throw .invalidArgument("channels", "must contain each channel only once")
-        }
+        guard Set(channels).count == channels.count else { throw .notUnique("channels") }
         try clientId.validate(field: "clientId")
         guard content.kind == .text || content.kind == .admin else { throw .invalidArgument("kind", "must be admin, or left out") }
         try content.validate()

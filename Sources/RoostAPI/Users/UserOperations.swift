@@ -100,12 +100,7 @@ public struct GetUsers: Operation {
         self.users = users
         self.omitMetadata = omitMetadata
     }
-    public func validate() throws(RoostError) {
-        guard users.count <= Limits.usersPerCall else {
-            throw .limitExceeded("users", limit: Limits.usersPerCall, unit: "ids")
-        }
-        for user in users { try user.validate(field: "users") }
-    }
+    public func validate() throws(RoostError) { try Limits.check(users: users, field: "users", as: .lookup) }
 }
 
 /// Returns the changed summaries among those of given users: after an absence, a client refreshes the names and pictures of all the users

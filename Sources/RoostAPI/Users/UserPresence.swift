@@ -18,12 +18,7 @@ public struct ListUserPresence: Operation {
     /// Creates a value with these fields.
     public init(users: [UserID]) { self.users = users }
 
-    public func validate() throws(RoostError) {
-        guard users.count <= Limits.usersPerCall else {
-            throw .limitExceeded("users", limit: Limits.usersPerCall, unit: "ids")
-        }
-        for user in users { try user.validate(field: "users") }
-    }
+    public func validate() throws(RoostError) { try Limits.check(users: users, field: "users", as: .lookup) }
 }
 
 /// Which of the requested users are online, and when the others last were.

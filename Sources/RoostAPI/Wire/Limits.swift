@@ -227,7 +227,7 @@ extension Limits {
             guard !tag.isEmpty else { throw .invalidArgument("tags", "must not contain an empty tag") }
             try check(tag, length: tagLength, field: "tags")
         }
-        guard Set(tags).count == tags.count else { throw .invalidArgument("tags", "must not contain duplicates") }
+        guard Set(tags).count == tags.count else { throw .notUnique("tags") }
     }
 
     /// Throws if the metadata isn't an object, is nested too deeply or is too large.
@@ -258,9 +258,7 @@ extension Limits {
             }
             guard isTag else { throw .invalidArgument("targetLanguages", "must contain only language tags, such as de or pt-BR") }
         }
-        guard Set(languages).count == languages.count else {
-            throw .invalidArgument("targetLanguages", "must not contain duplicates")
-        }
+        guard Set(languages).count == languages.count else { throw .notUnique("targetLanguages") }
     }
 
     /// Returns the size of a page, or the default if none is given; throws if it is out of bounds.
@@ -282,14 +280,23 @@ extension Limits {
         guard seq <= seqMax else { throw .invalidArgument(field, "must be at most \(seqMax)") }
     }
 
-    /// Throws if a list of users is empty, too long, or has a duplicate or an invalid id.
-    public static func check(users: [UserID], field: String, mayBeEmpty: Bool = false) throws(RoostError) {
-        guard mayBeEmpty || !users.isEmpty else { throw .invalidArgument(field, "must not be empty") }
-        guard users.count <= membersPerCall else { throw .limitExceeded(field, limit: membersPerCall, unit: "users") }
+    /// What a list of users is for.
+    enum UserList {
+        /// Users whom the call is about: at least one, each once.
+        case targets
+        /// The first users of a new channel: any, with duplicates too.
+        case initialMembers
+        /// Users whom the call looks up: any, with duplicates too.
+        case lookup
+    }
+
+    /// Throws if a list of users is too long or has an invalid id, and if a list of targets is empty or has a duplicate.
+    static func check(users: [UserID], field: String, as list: UserList = .targets) throws(RoostError) {
+        if list == .targets, users.isEmpty { throw .invalidArgument(field, "must not be empty") }
+        let limit = list == .lookup ? usersPerCall : membersPerCall
+        guard users.count <= limit else { throw .limitExceeded(field, limit: limit, unit: "users") }
         for user in users { try user.validate(field: field) }
-        guard mayBeEmpty || Set(users).count == users.count else {
-            throw .invalidArgument(field, "must contain each user only once")
-        }
+        if list == .targets, Set(users).count < users.count { throw .notUnique(field) }
     }
 
     /// Throws if a list in a filter is empty or too long, or one of its values is refused.

@@ -138,6 +138,9 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         RoostError(.limitExceeded, "\(field) has a limit of \(limit) \(unit).", field: field, limit: Int64(limit))
     }
 
+    /// A list with a duplicate where each entry may occur once: `users must not contain duplicates.`
+    package static func notUnique(_ field: String) -> RoostError { .invalidArgument(field, "must not contain duplicates") }
+
     /// The same error for a value nested in another value's field. An error without a field stays without one.
     package func inside(_ field: String) -> RoostError {
         var refusal = self

@@ -47,7 +47,7 @@ extension SendAdminMessage: Handled {
             }
         }
         guard Set(targets.map(\.channel)).count == targets.count else {
-            throw RoostError.invalidArgument("channels", "must contain each channel only once")
+            throw RoostError.notUnique("channels")
         }
         return MessageResults(messages: try targets.map { try context.send(content, clientId, to: $0) })
     }

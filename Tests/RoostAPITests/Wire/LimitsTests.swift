@@ -44,6 +44,46 @@ struct LimitsTests {
         #expect(message(String(repeating: "👩‍👩‍👧‍👦", count: 6400)) == nil)
     }
 
+    private func message(_ body: () throws -> Void) -> String? {
+        do {
+            try body()
+            return nil
+        } catch {
+            return (error as? RoostError)?.message
+        }
+    }
+
+    @Test("§8.7 a list of 101 users is refused in the same sentence by every operation that has one")
+    func users() {
+        let users = (0...100).map { UserID("user\($0)") }
+        let messages = [
+            message { try AddMembers(channel: "a", users: users).validate() },
+            message { try RemoveMembers(channel: "a", users: users).validate() },
+            message { try SetMemberRole(channel: "a", users: users, role: .operator).validate() },
+            message { try InviteMembers(channel: "a", users: users).validate() },
+            message { try WithdrawInvitations(channel: "a", users: users).validate() },
+            message { try CreateChannel(users: users).validate() }, message { try GetUsers(users: users).validate() },
+            message { try ListUserPresence(users: users).validate() },
+        ]
+        let expected = [String?](repeating: "users has a limit of 100 users.", count: 8)
+        #expect(messages == expected)
+    }
+
+    @Test("§8.7 a duplicate is refused in one sentence, except in lists of users to look up or of a new channel")
+    func duplicates() {
+        let id = MessageID(rawValue: 1)
+        let messages = [
+            message { try AddMembers(channel: "a", users: ["ann", "ann"]).validate() },
+            message { try SendAdminMessage(channels: ["a", "a"], clientId: "1", text: "x").validate() },
+            message { try DeleteMessages(channel: "a", messages: [id, id]).validate() },
+            message { try SendMessage(channel: "a", clientId: "1", text: "x", tags: ["b", "b"]).validate() },
+            message { try GetUsers(users: ["ann", "ann"]).validate() },
+            message { try CreateChannel(users: ["ann", "ann"]).validate() },
+        ]
+        let refusals: [String?] = ["users", "channels", "messages", "tags"].map { "\($0) must not contain duplicates." }
+        #expect(messages == refusals + [nil, nil])
+    }
+
     @Test("U+0000, which PostgreSQL can't store, is refused on every database")
     func nothing() {
         let codes = ["\u{0}", "a\u{0}b", "a\u{1}b"].map { text in code { try Limits.check(text, length: 10, field: "x") } }
