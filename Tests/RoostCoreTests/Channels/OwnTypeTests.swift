@@ -94,7 +94,7 @@ import Testing
         #expect(try world.code(RemoveMembers(channel: "general", users: ["dan"]), as: "bob") == .notPermitted)
     }
 
-    @Test("R33 a role with a permission that only a newer version knows grants its others, and is in the way of nothing")
+    @Test("R33 a role with a permission that only a newer version knows grants its others, and no operation fails because of it")
     func roleOfNewerVersion() throws {
         let world = try CoreWorld()
         try world.channel("general", owner: "ann", members: ["bob", "cid"])
