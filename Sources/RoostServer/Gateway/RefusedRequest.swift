@@ -1,3 +1,4 @@
+import HTTPTypes
 import NIOCore
 import NIOHTTP1
 
@@ -12,10 +13,8 @@ struct RefusedRequest {
     /// The head and the body of its answer. The end follows.
     func parts(in allocator: ByteBufferAllocator, origins: AllowedOrigins) -> [HTTPServerResponsePart] {
         let body = allocator.buffer(bytes: problem.json)
-        var headers: HTTPHeaders = [
-            "content-type": Problem.mediaType, "content-length": "\(body.readableBytes)", "connection": "close",
-        ]
-        if let wait = problem.retryAfterMilliseconds { headers.add(name: "retry-after", value: "\((wait + 999) / 1000)") }
+        var headers: HTTPHeaders = ["content-length": "\(body.readableBytes)", "connection": "close"]
+        for field in problem.headers { headers.add(name: field.name.canonicalName, value: field.value) }
         for field in origins.fields(origin: origin) { headers.add(name: field.name, value: field.value) }
         let status = HTTPResponseStatus(statusCode: problem.status)
         let head = HTTPServerResponsePart.head(.init(version: .http1_1, status: status, headers: headers))

@@ -68,10 +68,16 @@ package struct Problem: Codable {
     /// The document. Strings and numbers always encode.
     var json: [UInt8] { (try? JSONWriter.bytes(of: self)) ?? Array("{}".utf8) }
 
-    var response: Response {
+    /// The headers of any answer that has it as its body.
+    var headers: HTTPFields {
         var headers: HTTPFields = [.contentType: Self.mediaType]
         if let retryAfterMilliseconds { headers[.retryAfter] = String((retryAfterMilliseconds + 999) / 1000) }
         if status == 401 { headers[.wwwAuthenticate] = "Bearer" }
+        return headers
+    }
+
+    var response: Response {
+        var headers = headers
         // The body is too large to be read, so the connection closes after the answer.
         if code == .limitExceeded, field == "body", limit == Int64(Limits.bodySizeBytes) { headers[.connection] = "close" }
         return Response(
