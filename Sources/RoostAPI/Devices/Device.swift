@@ -8,9 +8,13 @@ public struct DeviceID: Identifier {
 
     public static var schema: Schema { .string(maxLength: Limits.deviceIDLength, pattern: VisibleText.identifierPattern) }
 
-    /// Throws unless it is an identifier of 1 to `Limits.deviceIDLength` characters.
+    /// Throws unless it is an identifier of 1 to `Limits.deviceIDLength` characters and at most 512 bytes.
     package func validateLength(field: String) throws(RoostError) {
-        // Checked before the limit of other identifiers, which is larger.
+        // Checked before the limit of other identifiers, which is larger. The limit of bytes is the same.
+        guard rawValue.utf8.count <= Limits.identifierSizeBytes else {
+            throw .limitExceeded(
+                field, limit: Limits.deviceIDLength, unit: "characters and \(Limits.identifierSizeBytes) bytes")
+        }
         guard rawValue.count <= Limits.deviceIDLength else {
             throw .limitExceeded(field, limit: Limits.deviceIDLength, unit: "characters")
         }

@@ -44,6 +44,17 @@ struct IdentifierTests {
     }
 
     @Test(
+        "a device's id with too many bytes is refused with both of its limits, too",
+        arguments: [
+            (String(repeating: family, count: 21), "64 characters and 512 bytes"),
+            (String(repeating: "a", count: 65), "64 characters"),
+        ] as [(String, String)])
+    func sizeOfDevice(text: String, limits: String) {
+        let refusal = #expect(throws: RoostError.self) { try DeviceID(text).validateLength(field: "device") }
+        #expect(refusal?.message == "device has a limit of \(limits).")
+    }
+
+    @Test(
         "AM-13 an id may contain anything but control characters, line ends, '/' and ','",
         arguments: [
             ("general", nil), ("a b", nil), ("a:b", nil), ("a.b", nil), ("...", nil), ("%2F", nil), ("a?b#c", nil), ("ünï", nil),
