@@ -272,7 +272,7 @@ public enum Notice: Hashable, Sendable {
 /// The receivers of an event or a signal. A value: rules don't know how it is delivered.
 ///
 /// An event is sent to all followers of its stream, a channel's to the channel and a user's to the user; otherwise some would
-/// find a gap. A durable change for a part of a channel is sent on those users' streams. The narrower audiences are for
+/// find a gap. A durable change for a part of a channel is sent on those users' streams. The narrower audience is for
 /// signals.
 public enum Audience: Hashable, Sendable {
     /// The connections of the channel's members and watchers. Members who aren't readers get the event without messages.
@@ -282,6 +282,4 @@ public enum Audience: Hashable, Sendable {
     case user(UserID)
     /// The connections that watch the channel, members or not. Those that may not read it receive only what reveals nothing about messages.
     case watchers(ChannelID, Readers = Readers())
-    /// The connections of members with one of these roles, watching or not (ledger §4, `mods`).
-    case moderators(ChannelID, roles: [ChannelRole] = [.owner, .operator])
 }

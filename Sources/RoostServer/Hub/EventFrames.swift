@@ -179,7 +179,7 @@ extension Audience {
     var readers: Readers {
         switch self {
         case .channel(_, let readers), .watchers(_, let readers): readers
-        case .user, .moderators: Readers()
+        case .user: Readers()
         }
     }
 }

@@ -68,7 +68,7 @@ extension Audience {
     /// The stream whose receivers include its connections.
     fileprivate var stream: StreamID {
         switch self {
-        case .channel(let channel, _), .watchers(let channel, _), .moderators(let channel, _): .channel(channel)
+        case .channel(let channel, _), .watchers(let channel, _): .channel(channel)
         case .user(let user): .user(user)
         }
     }

@@ -25,7 +25,7 @@ extension Subscriptions {
         /// Whether others see that the user is online and what they watch.
         var sharesPresence: Bool
         /// The user's role in a channel, and the seq since which it is known; channels in which they are an ordinary member may be missing.
-        private var roles: [ChannelID: (role: ChannelRole, since: Seq)]
+        private(set) var roles: [ChannelID: (role: ChannelRole, since: Seq)]
 
         init(socket: Socket, user: UserID, streams: UserStreams) {
             self.socket = socket
@@ -68,11 +68,8 @@ extension Subscriptions {
             if let session = read[channel], session.since < seq { read[channel] = nil }
         }
 
-        /// The number of channels with a known role.
-        var roleCount: Int { roles.count }
-
         /// The user's role in a channel.
-        func role(in channel: ChannelID) -> ChannelRole { roles[channel]?.role ?? .member }
+        private func role(in channel: ChannelID) -> ChannelRole { roles[channel]?.role ?? .member }
 
         /// The seq up to which a channel's messages are hidden from the connection; 0 for none. As in its requests, the floor of a former
         /// membership hides nothing from a non-member who may read.
@@ -112,18 +109,16 @@ extension Subscriptions {
     /// The connections that get a channel's events.
     struct Receivers {
         private(set) var byConnection: [ConnectionID: Receiver] = [:]
-        /// Watchers, and members with a role above the ordinary: few of many.
+        /// Those that watch the channel, and those that are reading it: few of many.
         private(set) var watching: Set<ConnectionID> = []
-        private(set) var ranked: Set<ConnectionID> = []
         private(set) var reading: Set<ConnectionID> = []
         /// The readers according to the last event, which the floors follow. Nil if the receivers have to be checked again.
         var readers: Readers?
 
         /// - Returns: Whether the connection is new here.
-        mutating func put(_ receiver: Receiver, as connection: ConnectionID, isRanked: Bool, isReading: Bool) -> Bool {
+        mutating func put(_ receiver: Receiver, as connection: ConnectionID, isReading: Bool) -> Bool {
             let former = byConnection.updateValue(receiver, forKey: connection)
             if receiver.isWatching { watching.insert(connection) } else { watching.remove(connection) }
-            if isRanked { ranked.insert(connection) } else { ranked.remove(connection) }
             if isReading { reading.insert(connection) } else { reading.remove(connection) }
             return former == nil
         }
@@ -131,7 +126,6 @@ extension Subscriptions {
         /// - Returns: Whether the connection was here.
         mutating func remove(_ connection: ConnectionID) -> Bool {
             watching.remove(connection)
-            ranked.remove(connection)
             reading.remove(connection)
             return byConnection.removeValue(forKey: connection) != nil
         }
@@ -151,11 +145,6 @@ extension Subscriptions {
             return (channels[channel]?.byConnection.keys).map { receivers(of: channel, $0, readers, signal) } ?? []
         case .watchers(let channel, let readers):
             return (channels[channel]?.watching).map { receivers(of: channel, $0, readers, signal) } ?? []
-        case .moderators(let channel, let roles):
-            return (channels[channel]?.ranked ?? []).compactMap { connection in
-                guard let subscriber = subscribers[connection], roles.contains(subscriber.role(in: channel)) else { return nil }
-                return (channels[channel]?.byConnection[connection]).map { (connection, $0) }
-            }
         }
     }
 

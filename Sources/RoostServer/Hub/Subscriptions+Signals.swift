@@ -21,7 +21,7 @@ extension Subscriptions {
     /// it: they haven't been sent the channel's last event.
     private func unattachedWatchers(in audience: Audience, receiving signal: Signal.Kind) -> [(ConnectionID, Socket)] {
         switch audience {
-        case .user, .moderators: return []
+        case .user: return []
         case .channel(let channel, let readers), .watchers(let channel, let readers):
             return (unattached[channel] ?? []).compactMap { connection in
                 guard let subscriber = subscribers[connection] else { return nil }

@@ -180,7 +180,7 @@ struct Subscriptions<Socket> {
                 guard let subscriber = subscribers[connection] else { continue }
                 send(event, &forms, to: subscriber, isByMembership: true, perform)
             }
-        case .watchers, .moderators:
+        case .watchers:
             for (_, receiver) in receivers(of: audience) {
                 guard let frames = forms.frames(above: receiver.floor) else { continue }
                 let bytes = frames.bytes(isWatching: receiver.isWatching)
@@ -385,10 +385,9 @@ extension Subscriptions {
             let isReadingInDoubt = !isReader && subscriber.read[channel] != nil
             if isWatchInDoubt || isReadingInDoubt { channels[channel]?.readers = nil }
         }
-        let isRanked = isMember && subscriber.role(in: channel) != .member
         if channels[channel] == nil { interest?.add(.channel(channel)) }
         let isNew = channels[channel, default: Receivers()].put(
-            receiver, as: connection, isRanked: isRanked, isReading: subscriber.read[channel] != nil)
+            receiver, as: connection, isReading: subscriber.read[channel] != nil)
         if isNew { received[subscriber.user, default: 0] += 1 }
     }
 

@@ -21,7 +21,6 @@ struct StreamInterestTests {
         }
         #expect(woken(by: .send(.channel("general"), EventFrames.Frames())) == [true, false])
         #expect(woken(by: .send(.watchers("general"), EventFrames.Frames())) == [true, false])
-        #expect(woken(by: .send(.moderators("general"), EventFrames.Frames())) == [true, false])
         #expect(woken(by: .send(.user("bob"), EventFrames.Frames())) == [false, true])
         #expect(woken(by: .reply(SocketID(shard: 1, connection: Self.id(1)), [])) == [false, true])
         #expect(woken(by: .change(.accessChanged([]))) == [true, true])
