@@ -1,6 +1,5 @@
 import CPageVFS
 import Foundation
-import GRDBSQLite
 
 /// The memory that this process uses, and the unused memory that it keeps.
 public enum ProcessMemory {
@@ -11,9 +10,6 @@ public enum ProcessMemory {
     /// applies to the whole process: `sqlite3_memory_used` is 0 then, and a limit on its memory has no effect. Does nothing once SQLite has been
     /// used.
     public static func leaveSQLiteUncounted() { roost_leave_sqlite_uncounted() }
-
-    /// The memory that SQLite has counted in this process: 0 if it doesn't count.
-    package static var bytesCountedBySQLite: Int64 { sqlite3_memory_used() }
 
     /// Returns free memory to the system now, including small blocks. Takes milliseconds if there is much.
     public static func returnUnused() { roost_trim_memory() }

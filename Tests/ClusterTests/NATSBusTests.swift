@@ -39,14 +39,6 @@ import Testing
         // An echo of ann's own would have arrived before bob's message.
         bob.bus.publish([1], to: .nodes)
         #expect(try await ann.message() == Received(topic: .nodes, payload: [1]))
-        // A message is counted after it was passed on, when it may already have arrived.
-        for (peer, expected) in [(ann, (Int64(topics.count), Int64(1))), (bob, (Int64(1), Int64(topics.count)))] {
-            try await Polling.value {
-                peer.bus.statistics
-            } until: {
-                $0 == expected
-            }
-        }
         await stop(server, ann, bob)
     }
 
@@ -322,12 +314,6 @@ import Testing
         #expect(try await bob.messages(2).map(\.payload.count) == [1_048_576, 0])
         try await ann.log.line(containing: "1048577 bytes is dropped: the server accepts at most 1048576")
         #expect(ann.bus.isConnected)
-        // A message is counted after it was passed on, when it may already have arrived.
-        try await Polling.value {
-            ann.bus.statistics.messagesOut
-        } until: {
-            $0 == 2
-        }
         await stop(server, ann, bob)
     }
 

@@ -144,7 +144,7 @@ struct UnreadMark: Sendable {
     /// Reads where the user had read to, once the channel is followed; then the first message after it.
     ///
     /// - Parameter isOnline: Whether this device has all messages. Until then, an unread message may still be missing here.
-    mutating func read(in channel: ChannelID, as user: UserID, isOnline: Bool, _ database: Database) throws {
+    mutating func read(in channel: ChannelID, isOnline: Bool, _ database: Database) throws {
         guard let state = try database.messageState(of: channel) else { return }
         if !isSet, let membership = try database.shownMembership(of: channel), let counters = try database.counters(of: channel) {
             if Unread.count(in: counters, for: membership) > 0 { readSeq = max(membership.readSeq, membership.historyFloor) }

@@ -259,7 +259,7 @@ public final class MessageList {
         let read = try await files.store.read { database in
             var (window, mark, anchorItem) = (known, knownMark, knownItem)
             try window.refreshUsers(renamed, in: database)
-            try mark.read(in: channel, as: user, isOnline: status == .online, database)
+            try mark.read(in: channel, isOnline: status == .online, database)
             let isUnreadFound = awaitsUnread && knownMark.readSeq == nil && mark.readSeq != nil
             let asked = asked ?? (isUnreadFound ? .firstUnread : nil)
             var opening: MessageOpening?

@@ -55,14 +55,11 @@ public protocol SchemaDescribed {
 
 /// An enumeration of strings on the wire.
 public protocol WireEnumeration: SchemaDescribed, CaseIterable, RawRepresentable, WireWritable where RawValue == String {
-    /// Whether this version knows the value.
-    var isKnown: Bool { get }
     /// The value of a name that this version knows; nil for any other.
     static func known(_ name: String) -> Self?
 }
 
 extension WireEnumeration {
-    public var isKnown: Bool { true }
     public static func known(_ name: String) -> Self? { Self(rawValue: name) }
     public func write(to json: inout JSONBytes) { json.string(rawValue) }
     public static var schema: Schema { .enumeration(allCases.map(\.rawValue)) }
@@ -84,6 +81,7 @@ extension OpenWireEnumeration {
     public init(rawValue: String) { self = Self.known(rawValue) ?? .unknown(rawValue) }
 
     public static func known(_ name: String) -> Self? { allCases.first { $0.rawValue == name } }
+    /// Whether this version knows the value.
     public var isKnown: Bool { Self.allCases.contains(self) }
 
     /// Throws `invalid_argument` with the field's name if this version doesn't know the value.

@@ -40,8 +40,6 @@ final class NATSBus: Bus {
         var endCount = 0
     }
 
-    private let messagesOut = Atomic<Int64>(0)
-    private let messagesIn = Atomic<Int64>(0)
     /// Warnings that could occur for every message are logged once a second.
     private let warnings = LogThrottle()
 
@@ -52,11 +50,6 @@ final class NATSBus: Bus {
     }
 
     var isConnected: Bool { connected.load(ordering: .acquiring) }
-
-    /// How many messages went out to the server, and came in for this node's handler, since the start.
-    var statistics: (messagesOut: Int64, messagesIn: Int64) {
-        (messagesOut.load(ordering: .relaxed), messagesIn.load(ordering: .relaxed))
-    }
 
     /// - Throws: ``BusFailure`` if a server refuses. If none can be reached, the bus starts without a connection, and reports it once there is one.
     func start(_ handler: @escaping @Sendable (BusEvent) -> Void) throws {
@@ -203,15 +196,13 @@ extension NATSBus {
         if failure != NATS_OK { warn("NATS: a subscription failed: \(failure.text)") }
         for message in batch.messages {
             switch connection?.publish(message.payload, to: subjects.subject(of: message.topic)) {
-            case NATS_OK?:
-                messagesOut.add(1, ordering: .relaxed)
+            case NATS_OK?, nil:
+                break
             case NATS_MAX_PAYLOAD?:
                 let limit = connection?.payloadBytesMax ?? 0
                 warn("NATS: a message of \(message.payload.count) bytes is dropped: the server accepts at most \(limit)")
             case let status?:
                 warn("NATS: a message is dropped: \(status.text)")
-            case nil:
-                break
             }
         }
         guard !batch.settlements.isEmpty else { return }
@@ -235,7 +226,6 @@ extension NATSBus {
     func received(_ payload: [UInt8], by subscription: NATSSubscription) {
         handling.withLock { handling in
             guard let handler = handling.handler, subscription.isWanted.load(ordering: .acquiring) else { return }
-            messagesIn.add(1, ordering: .relaxed)
             handler(.received(subscription.topic, payload))
         }
     }

@@ -26,7 +26,7 @@ final class StreamInterest: Sendable {
         counts.withLock { $0[place] &-= 1 }
     }
 
-    /// How many streams have receivers on the loop.
+    /// For tests alone: how many streams have receivers on the loop.
     var streamCount: Int { counts.withLock { $0.reduce(0) { $0 + Int($1) } } }
 
     /// Whether steps of a delivery may have a receiver on the loop.

@@ -88,7 +88,7 @@ extension Database {
             #expect(window.rows.count <= 3)
         }
         var mark = UnreadMark()
-        try mark.read(in: Harness.channel, as: Harness.user, isOnline: true, self)
+        try mark.read(in: Harness.channel, isOnline: true, self)
         let openings =
             [.newest, .firstUnread, .message(MessageID(rawValue: 2))]
             + seqs.map { MessageOpening.time(Timestamp(milliseconds: $0)) }
