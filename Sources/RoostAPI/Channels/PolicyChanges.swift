@@ -63,9 +63,9 @@ public struct PolicyChanges: Hashable, Sendable {
     }
 
     /// The changes that make a channel public: everyone finds and joins it (SB-03).
-    public static let isPublic = PolicyChanges(discovery: .everyone, join: .everyone)
+    package static let makingPublic = PolicyChanges(discovery: .everyone, join: .everyone)
     /// The changes that make a channel private: only members find it, and joining needs an invitation (SB-03).
-    public static let isPrivate = PolicyChanges(discovery: .members, join: .invited)
+    package static let makingPrivate = PolicyChanges(discovery: .members, join: .invited)
 
     /// The names of the given rules.
     public var names: [PolicyName] { PolicyName.allCases.filter(given.contains) }

@@ -110,7 +110,7 @@ extension UpdateChannel: Handled {
         }
         let before = access.policy
         if let isPublic {
-            let changes = isPublic ? PolicyChanges.isPublic : .isPrivate
+            let changes = isPublic ? PolicyChanges.makingPublic : .makingPrivate
             try changes.validate(forChannelOf: typePolicy, givenBy: "isPublic")
             access.policy = access.policy.applying(changes)
             // It replaces the channel's own discovery and joining.

@@ -85,7 +85,7 @@ extension CreateChannel: Handled {
     private func policy(over typePolicy: ChannelPolicy) throws -> ChannelPolicy {
         var policy = typePolicy
         if let isPublic {
-            let changes = isPublic ? PolicyChanges.isPublic : .isPrivate
+            let changes = isPublic ? PolicyChanges.makingPublic : .makingPrivate
             try changes.validate(forChannelOf: typePolicy, givenBy: "isPublic")
             policy = policy.applying(changes)
         }
