@@ -53,7 +53,7 @@ extension Identifier {
     public static var schemaExample: Self { Self(rawValue: "example") }
 
     /// Throws `invalid_argument` with the field's name if the string isn't a valid identifier. Existing ids that earlier versions on Linux took to
-    /// be in form C stay valid, in apps too; new ones are checked with ``validateNew(field:)``.
+    /// be in form C stay valid, in apps too; the server checks new ones more strictly.
     public func validate(field: String) throws(RoostError) {
         guard !rawValue.isEmpty else {
             throw .invalidArgument(field, "must not be empty")

@@ -207,7 +207,7 @@ extension Limits {
 
     /// Throws `limit_exceeded` if the text has more characters than the limit, and `invalid_argument` if it contains U+0000, which not
     /// every database can store. It also bounds the bytes, against characters with many combining marks.
-    public static func check(_ text: String?, length: Int, field: String) throws(RoostError) {
+    package static func check(_ text: String?, length: Int, field: String) throws(RoostError) {
         guard let text else { return }
         guard !text.utf8.contains(0) else { throw .invalidArgument(field, "must not contain the character U+0000") }
         // A text never has more characters than bytes, so most texts need no counting of characters.
@@ -220,7 +220,7 @@ extension Limits {
     }
 
     /// Throws if there are too many tags, or if one is a duplicate, empty or too long.
-    public static func check(tags: [String]?, count: Int) throws(RoostError) {
+    package static func check(tags: [String]?, count: Int) throws(RoostError) {
         guard let tags else { return }
         guard tags.count <= count else { throw .limitExceeded("tags", limit: count, unit: "tags") }
         for tag in tags {
@@ -231,7 +231,7 @@ extension Limits {
     }
 
     /// Throws if the metadata isn't an object, is nested too deeply or is too large.
-    public static func check(metadata: JSONValue?) throws(RoostError) {
+    package static func check(metadata: JSONValue?) throws(RoostError) {
         guard let metadata else { return }
         guard case .object = metadata else { throw .invalidArgument("metadata", "must be a JSON object") }
         guard metadata.depth <= metadataDepth else {
@@ -262,7 +262,7 @@ extension Limits {
     }
 
     /// Returns the size of a page, or the default if none is given; throws if it is out of bounds.
-    public static func page(
+    package static func page(
         _ limit: Int?, _ bounds: (standard: Int, max: Int), field: String = "limit", least: Int = 1
     ) throws(RoostError) -> Int {
         guard let limit else { return bounds.standard }
@@ -274,7 +274,7 @@ extension Limits {
     }
 
     /// Throws if a stream position is negative or larger than ``seqMax``.
-    public static func check(seq: Seq?, field: String) throws(RoostError) {
+    package static func check(seq: Seq?, field: String) throws(RoostError) {
         guard let seq else { return }
         guard seq >= 0 else { throw .invalidArgument(field, "must be 0 or more") }
         guard seq <= seqMax else { throw .invalidArgument(field, "must be at most \(seqMax)") }

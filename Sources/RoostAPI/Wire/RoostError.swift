@@ -129,12 +129,12 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
     public var retryAfter: Duration? { retryAfterMilliseconds.map { Duration.milliseconds(max(0, $0)) } }
 
     /// An invalid value of a field: `channel must not be empty.`
-    public static func invalidArgument(_ field: String, _ reason: String) -> RoostError {
+    package static func invalidArgument(_ field: String, _ reason: String) -> RoostError {
         RoostError(.invalidArgument, "\(field) \(reason).", field: field)
     }
 
     /// A field beyond its limit: `text has a limit of 20000 characters.`
-    public static func limitExceeded(_ field: String, limit: Int, unit: String) -> RoostError {
+    package static func limitExceeded(_ field: String, limit: Int, unit: String) -> RoostError {
         RoostError(.limitExceeded, "\(field) has a limit of \(limit) \(unit).", field: field, limit: Int64(limit))
     }
 
@@ -151,7 +151,7 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
     /// The same error for something that doesn't exist and something that the caller may not know of.
     ///
     /// - Parameter field: The field that names it; by default the one with the name of what is missing.
-    public static func notFound(_ what: String, field: String? = nil) -> RoostError {
+    package static func notFound(_ what: String, field: String? = nil) -> RoostError {
         RoostError(.notFound, "There is no such \(what).", field: field ?? what)
     }
 

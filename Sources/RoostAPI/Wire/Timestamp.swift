@@ -17,8 +17,8 @@ public struct Timestamp: Hashable, Comparable, Codable, Sendable, SchemaDescribe
     /// The nearest moment that JSON can express, in the years 1 to 9999.
     package var nearestOnTheWire: Timestamp { min(max(self, Timestamp(milliseconds: -62_135_596_800_000)), .forever) }
 
-    /// This moment plus some seconds; ``forever`` for −1 and for nil, as for durations on the wire (D-07).
-    public func after(seconds: Int?) -> Timestamp {
+    /// This moment plus some seconds; ``forever`` for nil and for a negative number: on the wire −1 means no end (D-07).
+    package func after(seconds: Int?) -> Timestamp {
         guard let seconds, seconds >= 0 else { return .forever }
         let (milliseconds, isTooLong) = Int64(seconds).multipliedReportingOverflow(by: 1000)
         let (sum, isTooLate) = self.milliseconds.addingReportingOverflow(milliseconds)

@@ -8,7 +8,7 @@ extension Identifier {
     ///
     /// Stricter than ``validate(field:)``, which also accepts existing ids: no invisible characters, none that change the direction of
     /// text, no space except U+0020, no space at either end, and no Korean syllable with its final consonant apart, which isn't form C.
-    public func validateNew(field: String) throws(RoostError) {
+    package func validateNew(field: String) throws(RoostError) {
         try validate(field: field)
         guard isInFormC else { throw .notInFormC(field) }
         for scalar in rawValue.unicodeScalars {
@@ -30,7 +30,7 @@ extension Limits {
     ///
     /// Joiners (U+200C, U+200D), variation selectors and the tags of flags are part of how some languages and emoji are written, and are
     /// allowed between visible characters.
-    public static func check(displayName: String?, field: String = "displayName") throws(RoostError) {
+    package static func check(displayName: String?, field: String = "displayName") throws(RoostError) {
         guard let displayName else { return }
         try check(displayName, length: displayNameLength, field: field)
         if displayName.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) { return }
