@@ -167,19 +167,18 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         default: false
         }
     }
+}
 
-    /// The HTTP status that carries this code.
-    public var status: Int {
-        switch code {
+extension RoostError.Code {
+    /// The status of an HTTP answer with this code; nil for those that only the SDK throws.
+    package var httpStatus: Int? {
+        switch self {
         case .unauthenticated, .tokenExpired, .tokenRevoked: 401
         case .userDeactivated, .notPermitted, .notMember, .notInvited, .notMessageOwner, .kindForbids, .inviteRequired, .banned,
-            .muted, .frozen,
-            .channelMuted, .sendNotAllowed, .mentionAllDisabled, .featureDisabled:
+            .muted, .frozen, .channelMuted, .sendNotAllowed, .mentionAllDisabled, .featureDisabled:
             403
         case .notFound, .unknownOperation: 404
-        case .alreadyExists, .memberLimit, .channelLimit, .queryInProgress, .storageInUse, .storageFailed, .storageGone,
-            .storageNotDeleted, .notConnected, .resyncRequired, .immutableField:
-            409
+        case .alreadyExists, .memberLimit, .channelLimit, .notConnected, .resyncRequired, .immutableField: 409
         case .conflictVersion: 412
         case .keyReused, .keyExpired: 422
         case .limitExceeded, .mentionLimit: 413
@@ -187,6 +186,7 @@ public struct RoostError: Error, Codable, Hashable, Sendable {
         case .rateLimited: 429
         case .overloaded, .unavailable: 503
         case .internalError: 500
+        case .queryInProgress, .storageInUse, .storageFailed, .storageGone, .storageNotDeleted: nil
         }
     }
 }

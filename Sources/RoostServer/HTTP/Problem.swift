@@ -28,7 +28,7 @@ package struct Problem: Codable {
     init(_ error: RoostError, status: Int? = nil) {
         type = "urn:roost:error:\(error.code.rawValue)"
         title = error.code.rawValue.replacingOccurrences(of: "_", with: " ").capitalized
-        self.status = status ?? error.status
+        self.status = status ?? error.code.httpStatus ?? 500
         code = error.code
         detail = error.message
         field = error.field
