@@ -1,3 +1,4 @@
+public import Observation
 public import RoostAPI
 
 extension LiveChannel {
@@ -53,8 +54,8 @@ extension Chat {
 ///     let history = channel.history(kinds: [.admin])
 ///     while history.hasOlder { announcements += try await history.loadOlder() }
 ///
-/// Each history keeps its own position; a new one starts over.
-@MainActor
+/// Each history keeps its own position; a new one starts over. Views can show ``isLoading``, ``hasOlder`` and ``hasNewer`` as they change.
+@MainActor @Observable
 public final class MessageHistory {
     /// Where a history starts. Times are compared to the millisecond. Pages that start from a time or a message don't end between messages of the same
     /// time (SB-52), so they may exceed the limit. They do end there if these messages exceed 1 MiB or, with filters, extend beyond the 5,000 seqs that a
@@ -85,11 +86,11 @@ public final class MessageHistory {
     /// Whether a page is on its way.
     public private(set) var isLoading = false
 
-    private let chat: Chat
-    private let place: Place
-    private let request: ListMessages
+    @ObservationIgnored private let chat: Chat
+    @ObservationIgnored private let place: Place
+    @ObservationIgnored private let request: ListMessages
     /// The range of seqs searched so far. Nil before the first page.
-    private var seen: (first: Seq, last: Seq)?
+    @ObservationIgnored private var seen: (first: Seq, last: Seq)?
 
     init(_ request: ListMessages, from place: Place, in chat: Chat) {
         (self.request, self.place, self.chat) = (request, place, chat)

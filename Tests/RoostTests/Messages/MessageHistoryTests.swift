@@ -1,3 +1,4 @@
+import Observation
 import RoostAPI
 import Testing
 
@@ -32,5 +33,30 @@ struct MessageHistoryTests {
             }
             #expect(fields["keepsTimesWhole"] == (keepsTimesWhole ? .boolean(true) : nil))
         }
+    }
+
+    @Test("SB-48 a view of a history is drawn again when a page begins to load, and when it was the last one")
+    func observed() async throws {
+        let server = ScriptedServer { _ in
+            .result(MessagePage(messages: [message(3, "m")], hasOlder: false, hasNewer: false, seq: 3))
+        }
+        let chat = try await server.connected()
+        let history = chat.channel("general").history()
+        let (changes, changed) = AsyncStream.makeStream(of: String.self)
+        withObservationTracking {
+            _ = history.isLoading
+        } onChange: {
+            changed.yield("isLoading")
+        }
+        withObservationTracking {
+            _ = history.hasOlder
+        } onChange: {
+            changed.yield("hasOlder")
+        }
+        _ = try await history.loadOlder()
+        changed.finish()
+        let seen = await changes.reduce(into: [String]()) { $0.append($1) }
+        #expect(seen == ["isLoading", "hasOlder"])
+        await chat.disconnect()
     }
 }
