@@ -63,4 +63,12 @@ struct RowValueTests {
             kind: .messageNew, channel: "general", actor: "bob", isOwn: false, isWatched: false, message: message("hi"))
         #expect(news.message?.text == "hi" && news.channel == "general" && news.invitations == [])
     }
+
+    @Test("updates of lists are compared by their rows and places")
+    func updates() {
+        let row = MessageItem(message("hi"), sender: bob)
+        let inserted = ListUpdate(from: [], to: [row])
+        #expect(inserted == ListUpdate(from: [], to: [row]) && inserted != ListUpdate(from: [row], to: []))
+        #expect(Set([inserted, ListUpdate(from: [], to: [row])]).count == 1)
+    }
 }

@@ -1,5 +1,5 @@
 /// A list after a change, with what a list view needs to follow it (AM-30).
-public struct ListUpdate<Item: Identifiable & Hashable & Sendable>: Sendable where Item.ID: Sendable {
+public struct ListUpdate<Item: Identifiable & Hashable & Sendable>: Hashable, Sendable where Item.ID: Sendable {
     /// An item that changed its place.
     public struct Move: Hashable, Sendable {
         /// The index in the list before.

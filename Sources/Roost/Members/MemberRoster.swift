@@ -1,9 +1,4 @@
-public import RoostAPI
-
-extension MemberEntry: Identifiable {
-    /// The member's user id.
-    public var id: UserID { member.userId }
-}
+import RoostAPI
 
 /// The rows of a member list, built from the server's pages and from events, in any order of arrival.
 struct MemberRoster {

@@ -1,11 +1,6 @@
 public import Observation
 public import RoostAPI
 
-extension ChannelDraft: Identifiable {
-    /// The channel's id: a channel has one draft.
-    public var id: ChannelID { channelId }
-}
-
 /// The user's drafts in all channels as a live collection, the most recent first. It works offline, and is the same on all of the user's devices.
 @MainActor @Observable
 public final class DraftList {

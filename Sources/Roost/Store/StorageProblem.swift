@@ -3,7 +3,7 @@ public import Foundation
 /// A problem with this device's files that doesn't stop the client.
 ///
 /// A problem that does is an error of the call, or ``ConnectionStatus/failed(_:)``.
-public struct StorageProblem: Error, Hashable, Sendable, CustomStringConvertible {
+public struct StorageProblem: Hashable, Sendable, CustomStringConvertible {
     /// The kind of problem, which determines what is lost.
     public enum Kind: Hashable, Sendable {
         /// The outbox was damaged, or was written by a newer version. It was renamed and a new one created: messages and changes that hadn't reached the server

@@ -55,14 +55,6 @@ public final class LiveUser: Identifiable {
     }
 }
 
-extension UserSummary: Identifiable {
-    /// The user's id.
-    public var id: UserID { userId }
-
-    /// The name to show: the display name, or the id if there is none or it hasn't arrived yet.
-    public var name: String { displayName.flatMap { $0.isEmpty ? nil : $0 } ?? userId.rawValue }
-}
-
 extension Chat {
     /// A user's summary as a live object. Each call makes a new one; keep it while it is shown.
     @MainActor public func user(_ id: UserID) -> LiveUser { LiveUser(id, in: self) }

@@ -113,6 +113,11 @@ extension Channel {
     }
 }
 
+extension Channel: Identifiable {
+    /// ``channelId``.
+    public var id: ChannelID { channelId }
+}
+
 extension Channel: WireWritable {
     // derived: write(to:)
     public func write(to json: inout JSONBytes) {
@@ -414,6 +419,11 @@ public struct ChannelView: Hashable, Sendable {
 
     /// Whether the caller hid the channel from their lists (SB-29).
     public var hiddenState: HiddenState { membership?.visibility(in: channel.counters) ?? .unhidden }
+}
+
+extension ChannelView: Identifiable {
+    /// The channel's id.
+    public var id: ChannelID { channel.channelId }
 }
 
 extension ChannelView: Codable {

@@ -335,6 +335,11 @@ public struct MemberEntry: Codable, Hashable, Sendable {
     }
 }
 
+extension MemberEntry: Identifiable {
+    /// The member's user id.
+    public var id: UserID { member.userId }
+}
+
 extension MemberEntry: WireWritable {
     // derived: write(to:)
     public func write(to json: inout JSONBytes) {

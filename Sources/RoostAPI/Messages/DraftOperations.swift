@@ -22,6 +22,11 @@ public struct ChannelDraft: Codable, Hashable, Sendable {
     }
 }
 
+extension ChannelDraft: Identifiable {
+    /// ``channelId``: a channel has one draft.
+    public var id: ChannelID { channelId }
+}
+
 extension ChannelDraft {
     /// Whether the draft was removed.
     public var isRemoved: Bool { text.isEmpty }

@@ -68,6 +68,11 @@ public struct UserPresence: Codable, Hashable, Sendable {
     }
 }
 
+extension UserPresence: Identifiable {
+    /// ``userId``.
+    public var id: UserID { userId }
+}
+
 extension UserPresence: WireWritable {
     // derived: write(to:)
     public func write(to json: inout JSONBytes) {

@@ -27,6 +27,14 @@ public struct UserSummary: Codable, Hashable, Sendable {
     }
 }
 
+extension UserSummary: Identifiable {
+    /// ``userId``.
+    public var id: UserID { userId }
+
+    /// The name to show: the display name, or the id if there is none or it hasn't arrived yet.
+    public var name: String { displayName.flatMap { $0.isEmpty ? nil : $0 } ?? userId.rawValue }
+}
+
 extension UserSummary {
     // derived: CodingKeys
     private enum CodingKeys: String, CodingKey {

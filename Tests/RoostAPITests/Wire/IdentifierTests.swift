@@ -200,7 +200,7 @@ struct IdentifierTests {
         #expect(id?.rawValue == expected && id.flatMap { MessageID("\($0)") } == id)
     }
 
-    @Test("a message, a user, a device and an invitation are identified by their ids, whatever else changes in them")
+    @Test("models are identified by their ids, whatever else changes in them")
     func identity() {
         func id<Value: Identifiable>(_ value: Value) -> Value.ID { value.id }
         let time = Timestamp(milliseconds: 1)
@@ -215,6 +215,19 @@ struct IdentifierTests {
                 channelId: "general", userId: "ann", inviter: UserID($0.0), state: $0.1, invitedAt: time, revision: $0.2)
         }
         #expect(id(invitations[0]) == id(invitations[1]) && id(invitations[0]) != id(invitations[2]))
+        let channel = Channel(
+            channelId: "general", type: .community,
+            counters: ChannelCounters(seq: 2, memberCount: 2, messageCount: 1, lastActivity: time),
+            createdBy: nil, createdAt: time, updatedAt: time)
+        let draft = ChannelDraft(channelId: "general", text: "h", updatedAt: time, userSeq: 1)
+        let channels: [ChannelID] = [id(channel), id(ChannelView(channel: channel)), id(draft)]
+        #expect(channels == ["general", "general", "general"])
+        let member = Member(userId: "ann", role: .member, state: .member, joinedAt: time, joinedSeq: 1, changeSeq: 1)
+        let users: [UserID] = [
+            id(UserSummary(userId: "ann")), id(UserPresence(userId: "ann", isOnline: true)),
+            id(MemberEntry(member: member, isOnline: true)),
+        ]
+        #expect(users == ["ann", "ann", "ann"])
     }
 
     @Test(
