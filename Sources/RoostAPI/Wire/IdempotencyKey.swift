@@ -7,8 +7,6 @@ public struct IdempotencyKey: Hashable, Sendable, CustomStringConvertible {
     public let rawValue: String
     /// When the key was generated, by the client's account.
     public let madeAt: Timestamp
-    /// The key's place in the request, for errors.
-    public let field: String
 
     public var description: String { rawValue }
 
@@ -19,6 +17,7 @@ public struct IdempotencyKey: Hashable, Sendable, CustomStringConvertible {
 
     /// Reads a key.
     ///
+    /// - Parameter field: The key's place in the request, for the error.
     /// - Throws: `invalid_argument` for anything but a UUID of version 7.
     public init(_ text: String, field: String = member) throws(RoostError) {
         let characters = Array(text.lowercased().utf8)
@@ -38,7 +37,6 @@ public struct IdempotencyKey: Hashable, Sendable, CustomStringConvertible {
         }
         rawValue = String(decoding: characters, as: UTF8.self)
         madeAt = Timestamp(milliseconds: milliseconds)
-        self.field = field
     }
 
     /// Generates a key.
@@ -52,6 +50,5 @@ public struct IdempotencyKey: Hashable, Sendable, CustomStringConvertible {
         let tail = String(random & 0x3fff_ffff_ffff_ffff | 0x8000_0000_0000_0000, radix: 16, width: 16)
         rawValue = "\(time.prefix(8))-\(time.suffix(4))-7000-\(tail.prefix(4))-\(tail.suffix(12))"
         madeAt = Timestamp(milliseconds: Int64(milliseconds))
-        field = Self.member
     }
 }

@@ -10,20 +10,23 @@ public import RoostAPI
 extension Handled {
     /// Runs the rule, unless it has already run for the caller with the same key. In that case, returns nil.
     ///
+    /// - Parameter field: The key's place in the request, for errors.
     /// - Throws: The rule's own errors; `key_reused` if the key was used for another call, `key_expired`, `limit_exceeded` if
     ///   the caller has too many keys; `invalid_argument` if the operation takes none.
-    public func handle(once key: IdempotencyKey?, in context: inout Context) throws -> Response? {
+    public func handle(
+        once key: IdempotencyKey?, field: String = IdempotencyKey.member, in context: inout Context
+    ) throws -> Response? {
         guard let key else { return try handle(in: &context) }
-        try Self.requireTakingKey(field: key.field)
-        try context.requireCurrent(key)
+        try Self.requireTakingKey(field: field)
+        try context.requireCurrent(key, field: field)
         let request = Fingerprint.of("\(Self.name) \(String(decoding: try JSONWriter.bytes(of: self), as: UTF8.self))")
         if let known = try context.request(of: key) {
             guard known == request else {
-                throw RoostError(.keyReused, "This key was used for another request.", field: key.field)
+                throw RoostError(.keyReused, "This key was used for another request.", field: field)
             }
             return nil
         }
-        try context.requireRoom(for: key)
+        try context.requireRoom(field: field)
         let response = try handle(in: &context)
         try context.keep(key, of: request)
         return response
@@ -36,16 +39,16 @@ extension Context {
     /// Keys from this time or before have expired.
     var oldestKey: Int64 { now.milliseconds - Self.keyLifetimeMilliseconds }
 
-    fileprivate func requireCurrent(_ key: IdempotencyKey) throws {
+    fileprivate func requireCurrent(_ key: IdempotencyKey, field: String) throws {
         guard key.madeAt.milliseconds > oldestKey else {
             throw RoostError(
                 .keyExpired, "The key is older than \(Limits.idempotencyKeyHours) hours: whether it was used is no longer known.",
-                field: key.field, limit: Int64(Limits.idempotencyKeyHours))
+                field: field, limit: Int64(Limits.idempotencyKeyHours))
         }
         let ahead = Int64(Limits.idempotencyKeyAheadHours) * 3_600_000
         guard key.madeAt.milliseconds <= now.milliseconds + ahead else {
             throw RoostError.invalidArgument(
-                key.field, "has a time that is more than \(Limits.idempotencyKeyAheadHours) hours ahead of the server's clock")
+                field, "has a time that is more than \(Limits.idempotencyKeyAheadHours) hours ahead of the server's clock")
         }
     }
 
@@ -60,14 +63,14 @@ extension Context {
     }
 
     /// Throws if a user has the maximum number of keys. An app's backend may have any number. An expired key that waits for deletion doesn't count.
-    fileprivate func requireRoom(for key: IdempotencyKey) throws {
+    fileprivate func requireRoom(field: String) throws {
         guard !caller.isAdmin else { return }
         let last: SQL = """
             SELECT made_at FROM operation_keys WHERE user_id = \(caller.user) AND made_at > \(oldestKey)
             ORDER BY operation_key LIMIT 1 OFFSET \(Int64(Limits.idempotencyKeysPerUser) - 1)
             """
         guard try transaction.bypassingBatchMemory({ try transaction.first(last) { $0.int64() } }) == nil else {
-            throw RoostError.limitExceeded(key.field, limit: Limits.idempotencyKeysPerUser, unit: "keys of a user at a time")
+            throw RoostError.limitExceeded(field, limit: Limits.idempotencyKeysPerUser, unit: "keys of a user at a time")
         }
     }
 

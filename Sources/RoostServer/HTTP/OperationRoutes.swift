@@ -75,7 +75,8 @@ struct OperationRoutes: Sendable {
         try tokens.requireUnexpired(token)
         try requireRoom(account, besides: askedBytes, for: name)
         let body = try await engine.answer(
-            to: operation, key: key, for: caller, callerMemory: account.limitingLedger, requestSizeBytes: askedBytes)
+            to: operation, key: key, keyField: RequestHeaders.idempotencyKey, for: caller, callerMemory: account.limitingLedger,
+            requestSizeBytes: askedBytes)
         asked.change(to: 0)
         guard !body.bytes.isEmpty else { return Response(status: .noContent, headers: [.cacheControl: "no-store"]) }
         return Response(

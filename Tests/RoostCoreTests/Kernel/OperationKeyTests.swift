@@ -189,12 +189,12 @@ import Testing
         #expect(try world.perform(hide, key: key(world), as: "ann") != nil)
     }
 
-    @Test("a key is a UUID of version 7, in letters of either case")
+    @Test("a key is a UUID of version 7, in letters of either case, and the same wherever a request has it")
     func format() throws {
         let key = try IdempotencyKey("0192F3A0-5C1E-7D3B-9A4F-6E2B8C0D1E2F")
         #expect(key.rawValue == "0192f3a0-5c1e-7d3b-9a4f-6e2b8c0d1e2f" && key.madeAt.milliseconds == 0x0192_f3a0_5c1e)
         let made = IdempotencyKey(madeAt: Timestamp(milliseconds: 1_772_368_205_250), random: .max)
-        #expect(try IdempotencyKey(made.rawValue) == made)
+        #expect(try IdempotencyKey(made.rawValue) == made && IdempotencyKey(made.rawValue, field: "Idempotency-Key") == made)
         for text in [
             "", "1", "0192f3a0-5c1e-4d3b-9a4f-6e2b8c0d1e2f", "0192f3a0-5c1e-7d3b-ca4f-6e2b8c0d1e2f",
             "0192f3a05c1e7d3b9a4f6e2b8c0d1e2f", "0192f3a0-5c1e-7d3b-9a4f-6e2b8c0d1e2g", "0192f3a0-5c1e-7d3b-9a4f-6e2b8c0d1e2f0",
