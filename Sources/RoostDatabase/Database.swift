@@ -1,4 +1,3 @@
-import Foundation
 public import RoostAPI
 public import RoostCore
 
@@ -59,7 +58,7 @@ public protocol Database: Sendable {
 
 extension Database {
     /// A database used by a single server has the machine's clock.
-    public func now() -> Timestamp { .system }
+    public func now() -> Timestamp { .now }
 
     public func readClock() throws { _ = try read { try $0.first("SELECT 1") { $0.int() } } }
 
@@ -67,12 +66,7 @@ extension Database {
 }
 
 extension WriteTransaction {
-    public func now() throws -> Timestamp { .system }
-}
-
-extension Timestamp {
-    /// The machine's clock.
-    package static var system: Timestamp { Timestamp(milliseconds: Int64((Date().timeIntervalSince1970 * 1000).rounded(.down))) }
+    public func now() throws -> Timestamp { .now }
 }
 
 extension Database {

@@ -21,7 +21,7 @@ final class PostgreSQLClock: Sendable {
 
     /// The current time; the machine's own until the server's clock has been read.
     var now: Timestamp {
-        guard let (time, at) = seen.withLock({ $0 }) else { return .system }
+        guard let (time, at) = seen.withLock({ $0 }) else { return .now }
         let passed = (ContinuousClock.now - at).components
         return Timestamp(milliseconds: time.milliseconds + passed.seconds * 1000 + passed.attoseconds / 1_000_000_000_000_000)
     }

@@ -78,7 +78,7 @@ public final class SQLiteDatabase: Database {
         directory: URL, acceptsDataLoss: Bool, pageCacheBytes: Int = SQLiteDatabase.standardPageCacheBytes, base: String?,
         checkpointFrames: Int32 = Checkpoints.logFrames, checksMemory: Bool = false,
         writeState: @escaping @Sendable ([UInt8], Int, Int32) -> Int32 = { StateFile.write($0, at: $1, of: $2) },
-        lock: DirectoryLock? = nil, clock: @escaping @Sendable () -> Timestamp = { .system }
+        lock: DirectoryLock? = nil, clock: @escaping @Sendable () -> Timestamp = { .now }
     ) throws {
         self.clock = clock
         memory = SQLiteMemory(sizeBytesMax: Self.memoryBytes(of: pageCacheBytes), isChecked: checksMemory)

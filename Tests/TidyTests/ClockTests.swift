@@ -31,4 +31,9 @@ struct ClockTests {
         let found = Self.server.filter { !$0.places(of: reading).isEmpty }.map(\.path)
         #expect(found == ["Sources/RoostServer/Service/MonotonicClock.swift"])
     }
+
+    @Test("a date becomes a timestamp in one place, which takes dates that are out of range too")
+    func conversions() {
+        #expect(SourceFile.sources.flatMap { $0.places(of: /Int64\(.*timeIntervalSince1970 \* 1000/) } == [])
+    }
 }

@@ -37,7 +37,7 @@ enum MachineChecks {
     /// Tokens expire by the clock, and message ids begin with it. A machine without a battery may think that it is 1970.
     static func clock(at now: Date = .now) -> Finding {
         let text = now.ISO8601Format()
-        return RoostServer.times.contains(Timestamp(milliseconds: Int64(now.timeIntervalSince1970 * 1000)))
+        return RoostServer.times.contains(Timestamp(now))
             ? Finding("clock", .ok, text)
             : Finding(
                 "clock", .fail, text, advice: "Set it, and keep it right with a time service: tokens and message ids depend on it")

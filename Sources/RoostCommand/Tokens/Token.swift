@@ -46,10 +46,7 @@ struct Token: AsyncParsableCommand {
         let expiresAt = Date(timeIntervalSinceNow: TimeInterval(seconds))
         let token = try await mint.token(for: UserID(user), role: role, displayName: name, expiresAt: expiresAt, id: id)
         guard json else { return try Output.line(token) }
-        try Output.json(
-            Minted(
-                token: token, tokenId: id, user: user, role: role,
-                expiresAt: Timestamp(milliseconds: Int64(expiresAt.timeIntervalSince1970 * 1000))))
+        try Output.json(Minted(token: token, tokenId: id, user: user, role: role, expiresAt: Timestamp(expiresAt)))
     }
 
     private static func role(_ name: String) throws -> AppRole {

@@ -319,7 +319,7 @@ final class ClusterNode: Delivery {
         } catch {
             isReachable = false
         }
-        if isReachable { clocks.withLock { $0.compare(machine: .system, database: database.now(), logger) } }
+        if isReachable { clocks.withLock { $0.compare(machine: .now, database: database.now(), logger) } }
         guard readiness.setDatabase(isReachable: isReachable) else { return }
         if isReachable {
             logger.notice("Reconnected to the database.")

@@ -23,7 +23,7 @@ struct BatchSettings: Sendable {
     /// The bytes held for all clients: above the limit, operations that would add to them are refused. Nil if nothing is counted.
     var memory: ByteLedger?
     /// The machine's clock.
-    var machineNow: @Sendable () -> Timestamp = { .system }
+    var machineNow: @Sendable () -> Timestamp = { .now }
     /// The monotonic clock that patience is measured by.
     var clock: @Sendable () -> ContinuousClock.Instant = { .now }
 }

@@ -19,7 +19,7 @@ struct StartChecks {
     }
 
     init(
-        _ configuration: RoostServer.Configuration, _ database: any Database, _ logger: Logger, machineNow: Timestamp = .system
+        _ configuration: RoostServer.Configuration, _ database: any Database, _ logger: Logger, machineNow: Timestamp = .now
     ) {
         self.machineNow = machineNow
         self.configuration = configuration

@@ -51,7 +51,7 @@ final class TokenVerifier: Sendable {
 
     /// Throws `token_expired` if a token has expired since it was checked.
     func requireUnexpired(_ token: VerifiedToken) throws(RoostError) {
-        guard token.expiresAt > Timestamp(milliseconds: Int64(Date().timeIntervalSince1970 * 1000)) else { throw Self.expired }
+        guard token.expiresAt > .now else { throw Self.expired }
     }
 
     private static let expired = RoostError(.tokenExpired, "The token has expired. Get another.")

@@ -296,7 +296,7 @@ import Testing
                 // A failed test never releases it.
                 _ = isFree.wait(timeout: .now() + 60)
             }
-            return .system
+            return .now
         }
     }
 

@@ -1,5 +1,4 @@
 public import Foundation
-public import RoostAPI
 
 extension Timestamp {
     /// The same moment as a `Date`.
@@ -11,6 +10,9 @@ extension Timestamp {
         self.init(milliseconds: Int64(exactly: milliseconds) ?? (milliseconds > 0 ? .max : .min))
     }
 
+    /// The machine's clock.
+    package static var now: Timestamp { Timestamp(Date()) }
+
     /// The timestamp after a duration.
-    func adding(_ duration: Duration) -> Timestamp { Timestamp(date.addingTimeInterval(duration / .seconds(1))) }
+    package func adding(_ duration: Duration) -> Timestamp { Timestamp(date.addingTimeInterval(duration / .seconds(1))) }
 }
