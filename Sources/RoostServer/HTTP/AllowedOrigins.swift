@@ -9,6 +9,7 @@ import RoostAPI
 public struct AllowedOrigins: Sendable, Hashable {
     /// An invalid origin.
     public struct Unusable: Error, CustomStringConvertible {
+        /// The origin as it was given.
         public let origin: String
         public var description: String {
             "\(origin) isn't an origin: give a scheme, a host and optionally a port, such as https://app.example.com, or * for any."

@@ -11,6 +11,7 @@ public final class PrometheusRegistry: MetricsFactory, Sendable {
     /// The most series of metrics that aren't in the catalog.
     private static let seriesMax = 5000
 
+    /// A registry without values.
     public init() {}
 
     fileprivate enum Cell {

@@ -1,30 +1,34 @@
 import Crypto
-public import Foundation
+package import Foundation
 import RoostAPI
 import RoostCore
-public import RoostDatabase
+package import RoostDatabase
 
 /// A backup of a server on SQLite: a directory with a copy of the database and a manifest.
 ///
 /// The manifest, `backup.json`, is written last. A directory without it isn't a complete backup.
-public struct Backup: Codable, Sendable {
+package struct Backup: Codable, Sendable {
     /// Increases when a later version writes backups that this one can't read.
-    public var format = 1
-    public let version: String
-    public let madeAt: String
-    public let epoch: String
-    public let database: DatabaseCopy
+    package var format = 1
+    /// The version of the server that made it.
+    package let version: String
+    /// When it was made, in ISO 8601.
+    package let madeAt: String
+    /// The epoch of the database.
+    package let epoch: String
+    /// The copy of the database.
+    package let database: DatabaseCopy
     /// Whether the token secret is in the directory too.
-    public let hasSecret: Bool
+    package let hasSecret: Bool
     /// Where the key ring is (`token-keys.json`). Nil in a backup by a version that didn't record it.
-    public let keys: KeyRing?
+    package let keys: KeyRing?
     /// The fingerprint of the secret that the database was used with. Nil in a backup by a version that didn't record it.
-    public let secretFingerprint: String?
+    package let secretFingerprint: String?
     /// Whether the data directory's configuration file is in the directory too. Nil in a backup by a version that left it out.
-    public let hasSettings: Bool?
+    package let hasSettings: Bool?
 
     /// Where the server's key ring was when the backup was made. Without the ring, a retired secret would be valid again.
-    public enum KeyRing: String, Codable, Sendable {
+    package enum KeyRing: String, Codable, Sendable {
         /// The server had none.
         case none
         /// In the directory, next to the secret.
@@ -34,20 +38,22 @@ public struct Backup: Codable, Sendable {
     }
 
     /// The number of rows in a table of the copy.
-    public func rows(in table: String) -> Int64 { database.rows[table] ?? 0 }
-    public var pages: Int64 { database.pages }
-    public var checksum: String { database.checksum }
+    package func rows(in table: String) -> Int64 { database.rows[table] ?? 0 }
+    /// The number of pages of the copy.
+    package var pages: Int64 { database.pages }
+    /// The checksum of the copy's content.
+    package var checksum: String { database.checksum }
 
     static let databaseName = "roost.sqlite"
     static let manifestName = "backup.json"
     static let secretName = "token-secret"
     static let keysName = "token-keys.json"
     /// The configuration file that a server reads from its data directory.
-    public static let settingsName = "roost.json"
+    package static let settingsName = "roost.json"
 
     /// Why a backup can't be made or used, and what to do.
-    public struct Unusable: Error, CustomStringConvertible {
-        public let description: String
+    package struct Unusable: Error, CustomStringConvertible {
+        package let description: String
         init(_ description: String) { self.description = description }
 
         /// A directory that can't be made or written.
@@ -99,7 +105,7 @@ public struct Backup: Codable, Sendable {
 
     /// The prefix of the temporary directory, next to the final one, in which a backup is made. It is left behind if the server is killed
     /// meanwhile.
-    public static func partialPrefix(of directory: URL) -> String { ".\(directory.lastPathComponent).partial-" }
+    package static func partialPrefix(of directory: URL) -> String { ".\(directory.lastPathComponent).partial-" }
 
     /// Makes a backup in a temporary directory, reads it back, and only then renames it. The configuration file of the data directory is copied as
     /// it is.
@@ -210,7 +216,7 @@ public struct Backup: Codable, Sendable {
     ///
     /// - Parameter secret: The secret and the key ring to read for a restore with them. A new secret needs neither.
     /// - Throws: ``Unusable``; `SecretFile.Unusable`; `DatabaseFailure` if the database can't be read.
-    public static func verify(_ directory: URL, secret: Secret = .backup) async throws -> Backup {
+    package static func verify(_ directory: URL, secret: Secret = .backup) async throws -> Backup {
         let backup = try verifyDatabase(of: directory)
         switch secret {
         case .backup:
@@ -268,7 +274,7 @@ public struct Backup: Codable, Sendable {
     }
 
     /// The source of a restored server's secret and key ring.
-    public enum Secret: Sendable {
+    package enum Secret: Sendable {
         case backup
         /// - Parameter keys: The key ring, if the backup says that it is kept elsewhere.
         case file(URL, keys: URL? = nil)
@@ -281,7 +287,7 @@ public struct Backup: Codable, Sendable {
     /// The directory is locked until it is complete. If the restore fails, only what it has made is removed.
     /// - Throws: ``Unusable`` if the data directory isn't new, the backup isn't complete, the secret isn't the database's, or the key ring can't be
     ///   read as one; `DirectoryLock.Held` if a server or another restore has the directory.
-    public static func restore(_ backup: URL, to directory: URL, secret: Secret) async throws -> Backup {
+    package static func restore(_ backup: URL, to directory: URL, secret: Secret) async throws -> Backup {
         let user = "this user"
         var made = try NewDataDirectory(directory, for: user)
         do {

@@ -3,12 +3,12 @@ import Logging
 import RoostDatabase
 
 /// Checks whether the servers behind a cluster can be reached, and changes nothing in them.
-public enum ClusterExamination {
+package enum ClusterExamination {
     /// Examines the database for an operator.
     ///
     /// - Returns: Its version and commit settings, and whether an acknowledged commit is on disk.
     /// - Throws: A failure that says what is wrong, without a password; ``RoostServer/Unsupported``.
-    public static func database(_ url: String) throws -> (found: String, isDurable: Bool) {
+    package static func database(_ url: String) throws -> (found: String, isDurable: Bool) {
         #if Cluster
         let found = try PostgreSQLDatabase.examine(url: url)
         let text = "PostgreSQL \(found.version), fsync \(found.fsync), synchronous_commit \(found.synchronousCommit)"
@@ -19,7 +19,7 @@ public enum ClusterExamination {
     }
 
     /// Waits for the bus to answer, at most 3 seconds.
-    public static func bus(_ url: String) throws -> Bool {
+    package static func bus(_ url: String) throws -> Bool {
         #if Cluster
         var quiet = Logger(label: "roost.examination")
         quiet.logLevel = .critical

@@ -1,4 +1,4 @@
-public import Foundation
+package import Foundation
 import Logging
 import NIOCore
 import NIOPosix
@@ -7,17 +7,22 @@ import RoostDatabase
 /// The command line's connection to a running server: a socket in its data directory, which only users with access to that directory can reach.
 ///
 /// The request is one line of JSON, and so is the answer.
-public enum ControlSocket {
-    public struct Request: Codable, Sendable {
+package enum ControlSocket {
+    /// A request for a backup.
+    package struct Request: Codable, Sendable {
         /// The directory that a backup is made in.
-        public var backup: String
-        public var withSecret: Bool
-        public init(backup: String, withSecret: Bool) { (self.backup, self.withSecret) = (backup, withSecret) }
+        package var backup: String
+        /// Whether the backup includes the token secret.
+        package var withSecret: Bool
+        package init(backup: String, withSecret: Bool) { (self.backup, self.withSecret) = (backup, withSecret) }
     }
 
-    public struct Answer: Codable, Sendable {
-        public var backup: Backup?
-        public var error: String?
+    /// One of the two is given.
+    package struct Answer: Codable, Sendable {
+        /// The backup that was made.
+        package var backup: Backup?
+        /// Why none was made.
+        package var error: String?
     }
 
     static let name = "roost.control"
@@ -45,7 +50,7 @@ public enum ControlSocket {
     }
 
     /// A server accepted a request and ended before it had answered.
-    public struct Unanswered: Error {}
+    package struct Unanswered: Error {}
 
     /// Listens until the channel is closed.
     static func listen(
@@ -67,7 +72,7 @@ public enum ControlSocket {
     /// Sends a request to the server that runs on a data directory.
     ///
     /// - Throws: ``Unanswered`` if the server accepted the request and ended without an answer; another error if no server could be reached.
-    public static func ask(_ request: Request, in directory: URL) async throws -> Answer {
+    package static func ask(_ request: Request, in directory: URL) async throws -> Answer {
         let channel = try await withAddress(in: directory) { address in
             try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
                 .connect(unixDomainSocketPath: address) { channel in

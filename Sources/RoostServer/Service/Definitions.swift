@@ -1,4 +1,4 @@
-public import Foundation
+package import Foundation
 import RoostAPI
 import RoostCore
 import RoostDatabase
@@ -12,7 +12,7 @@ import RoostDatabase
 ///
 /// Each entry has the fields of ``PutChannelType`` or ``PutRole`` and is refused for the same reasons. Definitions that are in the database
 /// but not in the file stay, so that no channel loses its type.
-public struct Definitions: Sendable {
+package struct Definitions: Sendable {
     private struct Entry {
         /// `types[0] (announcements)`
         let place: String
@@ -25,7 +25,7 @@ public struct Definitions: Sendable {
     /// Reads and checks a file.
     ///
     /// - Throws: ``Unusable``, which names the file, the entry and the field.
-    public init(file: URL) throws {
+    package init(file: URL) throws {
         self.file = file
         entries = try Self.entries(of: file)
     }
@@ -33,7 +33,7 @@ public struct Definitions: Sendable {
     /// Tries a file on a new, empty database, without changing anything else.
     ///
     /// - Throws: ``Unusable``; `DatabaseFailure` when there is no room for the database.
-    public static func examine(file: URL) throws {
+    package static func examine(file: URL) throws {
         let definitions = try Definitions(file: file)
         let directory = FileManager.default.temporaryDirectory.appending(path: "roost-examination-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -114,8 +114,8 @@ public struct Definitions: Sendable {
     }
 
     /// The file can't be used as it is; the server doesn't start with it.
-    public struct Unusable: Error, CustomStringConvertible {
-        public let description: String
+    package struct Unusable: Error, CustomStringConvertible {
+        package let description: String
 
         fileprivate init(path: String, _ refusal: StrictFile.Refusal) {
             description = "The channel types of \(path) \(refusal)"

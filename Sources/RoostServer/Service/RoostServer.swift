@@ -16,6 +16,7 @@ public import ServiceLifecycle
 ///
 /// On graceful shutdown it becomes unready, closes its sockets over ``Configuration/drainWindow``, finishes queued operations, and ends.
 public struct RoostServer: Service {
+    /// The settings of a server. All but the data directory have defaults.
     public struct Configuration: Sendable {
         /// The directory of the database and the token secret. Created if it doesn't exist.
         public var dataDirectory: URL
@@ -40,7 +41,7 @@ public struct RoostServer: Service {
         package var gatherTimeout: Duration = ClusterPresence.gatherTimeoutStandard
         /// Options of the whole app. All nodes of a cluster need the same.
         public var options = AppOptions()
-        /// A JSON file with the operator's own channel types and roles, put into the database at each start: see ``Definitions``. Nil for none.
+        /// A JSON file with the operator's own channel types and roles, put into the database at each start. Nil for none.
         public var channelTypes: URL?
         /// A JWK set (RFC 7517) with further keys that may sign tokens, read again when it changes. Nil for none.
         public var tokenKeys: URL?
@@ -93,6 +94,7 @@ public struct RoostServer: Service {
         /// The number of threads that serve sockets.
         public var eventLoopCount = System.coreCount
 
+        /// The defaults for a data directory.
         public init(dataDirectory: URL) { self.dataDirectory = dataDirectory }
 
         fileprivate func validate() throws(RoostError) {

@@ -1,4 +1,4 @@
 /// The version of this server.
-public enum RoostVersion {
-    public static let current = "0.1.0"
+package enum RoostVersion {
+    package static let current = "0.1.0"
 }

@@ -3,8 +3,10 @@ import RoostDatabase
 
 /// The secret that signs tokens: a file in the data directory that only its owner may read.
 public struct SecretFile: Sendable {
+    /// The file.
     public let url: URL
 
+    /// The file of a data directory, which isn't touched yet.
     public init(directory: URL) { url = directory.appending(path: "token-secret") }
 
     /// Reads the secret, or makes one on the first run.
@@ -81,8 +83,11 @@ public struct SecretFile: Sendable {
         return secret
     }
 
+    /// Why the secret can't be read or made, and what to do.
     public struct Unusable: Error, CustomStringConvertible {
+        /// The file.
         public let path: String
+        /// What is wrong with it, as the end of a sentence about it.
         public let reason: String
         /// What to do about it, without a full stop; nil if the reason says it.
         public let advice: String?

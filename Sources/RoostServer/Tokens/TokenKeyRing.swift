@@ -5,35 +5,35 @@ import RoostDatabase
 /// The server's own keys in the data directory, next to its secret: a JWK set that only its owner may read.
 ///
 /// A running server reads it again when it changes. Concurrent commands change it one after another, and each change is written atomically.
-public struct TokenKeyRing: Sendable {
-    public let url: URL
+package struct TokenKeyRing: Sendable {
+    package let url: URL
     let directory: URL
 
-    public init(directory: URL) {
+    package init(directory: URL) {
         self.directory = directory
         url = directory.appending(path: "token-keys.json")
     }
 
     /// The secret that tokens without `kid` are signed with, as commands name it.
-    public static let tokenSecretName = "token-secret"
+    package static let tokenSecretName = "token-secret"
 
     /// A key without its secret.
-    public struct Entry: Codable, Hashable, Sendable {
+    package struct Entry: Codable, Hashable, Sendable {
         /// The name by which tokens refer to it; `token-secret` for the key of tokens that name none.
-        public let kid: String
-        public let algorithm: String
+        package let kid: String
+        package let algorithm: String
         /// Whether `roost token` signs with it.
-        public let signs: Bool
+        package let signs: Bool
     }
 
     /// Why a change wasn't made.
-    public struct Refusal: Error, CustomStringConvertible {
-        public let description: String
+    package struct Refusal: Error, CustomStringConvertible {
+        package let description: String
         init(_ description: String) { self.description = description }
     }
 
     /// Returns all keys whose tokens a server on this directory accepts, except those of the operator's own file.
-    public func entries() async throws -> [Entry] {
+    package func entries() async throws -> [Entry] {
         let set = try await keys()
         var entries = set.names.compactMap { name in
             set.keys[name].map { Entry(kid: name, algorithm: $0.algorithm.rawValue, signs: name == set.signingName) }
@@ -47,7 +47,7 @@ public struct TokenKeyRing: Sendable {
     /// Adds a new secret. Tokens that name it are accepted from then on; the signing key doesn't change.
     ///
     /// - Returns: Its name.
-    public func add(named name: String?) async throws -> String {
+    package func add(named name: String?) async throws -> String {
         try await change { document in
             let name = name ?? Self.newName()
             guard !name.unicodeScalars.contains(where: { $0.properties.generalCategory == .control }) else {
@@ -63,7 +63,7 @@ public struct TokenKeyRing: Sendable {
     }
 
     /// Makes `roost token` sign with a key.
-    public func use(_ name: String) async throws {
+    package func use(_ name: String) async throws {
         try await change { document in
             if name == Self.tokenSecretName {
                 guard document.roostTokenSecret == nil else {
@@ -78,7 +78,7 @@ public struct TokenKeyRing: Sendable {
     }
 
     /// Removes a key: its tokens are refused from then on. The signing key can't be removed, so one key always remains.
-    public func remove(_ name: String) async throws {
+    package func remove(_ name: String) async throws {
         try await change { document in
             guard name != (document.roostSigningKey ?? Self.tokenSecretName) else {
                 throw Refusal("\(name) is the key that roost token signs with. Choose another first: roost keys use KID.")

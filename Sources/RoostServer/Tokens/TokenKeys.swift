@@ -10,18 +10,24 @@ public struct TokenKeys: Sendable {
     public struct Claims: Codable, Sendable {
         /// The user.
         public var sub: String
+        /// When the token expires, in seconds since 1970.
         public var exp: Double
+        /// When the token becomes valid, in seconds since 1970; nil for at once.
         public var nbf: Double?
-        /// The time of issue, which revocations depend on.
+        /// The time of issue in seconds since 1970, which revocations depend on.
         public var iat: Double?
         /// The token's own id, by which it can be revoked.
         public var jti: String?
+        /// The issuer, which ``RoostServer/Configuration/tokenIssuer`` may require.
         public var iss: String?
+        /// The audience, which ``RoostServer/Configuration/tokenAudience`` may require to contain a value.
         public var aud: Audience?
+        /// The role that the token gives its user; nil for `user`.
         public var role: AppRole?
         /// The display name of the user if the token creates the user.
         public var name: String?
 
+        /// The claims of a token without issuer and audience.
         public init(
             user: UserID, role: AppRole, displayName: String? = nil, expiresAt: Date, issuedAt: Date? = Date(), id: String? = nil
         ) {
@@ -39,7 +45,9 @@ public struct TokenKeys: Sendable {
 
     /// The audience of a token: one text or several.
     public struct Audience: Codable, Sendable {
+        /// The texts.
         public var values: [String]
+        /// An audience of these texts.
         public init(_ values: [String]) { self.values = values }
 
         public init(from decoder: any Decoder) throws {
@@ -64,6 +72,7 @@ public struct TokenKeys: Sendable {
     /// The fewest bytes of a secret: the size of the digest (RFC 7518 §3.2).
     public static let secretSizeBytesMin = 32
 
+    /// Keys that consist of a secret, at least as long as the digest.
     public init(secret: Data) async { self.init(secret: secret, own: TokenKeySet(), others: TokenKeySet()) }
 
     /// - Parameters:
