@@ -23,8 +23,6 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
         }
         do {
             try Self.check(handle, address)
-            // By default libpq writes the server's notices to standard error.
-            PQsetNoticeReceiver(handle, { _, _ in }, nil)
             let pipeline = try PostgreSQLPipeline(handle)
             var statementMilliseconds: Int64 = 0
             for setting in Self.settings + (isLane ? [Self.lockTimeout] : []) { try pipeline.send(setting, isInOperation: false) }
@@ -37,6 +35,8 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
             pipeline.responseTimeoutMilliseconds = silence
             self.pipeline = pipeline
         } catch {
+            // The pipeline, which receives the notices, may no longer exist.
+            PQsetNoticeReceiver(handle, { _, _ in }, nil)
             PQfinish(handle)
             guard let failure = error as? PostgreSQLFailure else { throw error }
             throw DatabaseFailure(message: address.redacted(failure.message), kind: .transaction)
@@ -74,6 +74,8 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
         SELECT set_config('synchronous_commit', CASE WHEN now IN ('off', 'local') THEN 'on' ELSE now END, false)
         FROM current_setting('synchronous_commit') AS now
         """,
+        // A commit whose wait for a standby was cancelled succeeds, and only a warning says so.
+        "SELECT set_config('client_min_messages', 'warning', false)",
         "SELECT set_config('statement_timeout', '30s', false) WHERE current_setting('statement_timeout') = '0'",
         // A node that hangs in the middle of a transaction would hold its locks indefinitely, and block all channels that wait for them.
         """
@@ -154,6 +156,9 @@ final class PostgreSQLConnection: @unchecked Sendable {  // One thread at a time
 
     /// Whether the connection was given up because no answer came.
     var wasSilent: Bool { pipeline.wasSilent }
+
+    /// Whether the server warned while it ran the last statement that was answered.
+    var hasWarned: Bool { pipeline.hasWarned }
 
     /// Whether the server has ended the idle connection.
     func isEnded() -> Bool { pipeline.isEnded() }

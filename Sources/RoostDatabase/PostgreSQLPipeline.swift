@@ -25,6 +25,8 @@ final class PostgreSQLPipeline {
     var responseTimeoutMilliseconds: Int64? = PostgreSQLPipeline.responseTimeoutMilliseconds(statementMilliseconds: 0)
     /// Whether the connection was given up because no answer came. Its session may still exist.
     private(set) var wasSilent = false
+    /// Whether the server warned while it ran the last statement that was answered.
+    private(set) var hasWarned = false
     /// How many times answers were awaited: each is a round trip.
     private(set) var roundTripCount = 0
 
@@ -53,7 +55,19 @@ final class PostgreSQLPipeline {
     /// - Parameter handle: An established connection, which outlives this object.
     init(_ handle: OpaquePointer) throws {
         self.handle = handle
+        // By default libpq writes the server's notices to standard error. It receives them within calls of this object's methods only.
+        PQsetNoticeReceiver(
+            handle,
+            { context, notice in
+                guard let context, let notice else { return }
+                Unmanaged<PostgreSQLPipeline>.fromOpaque(context).takeUnretainedValue().note(notice)
+            }, Unmanaged.passUnretained(self).toOpaque())
         guard PQsetnonblocking(handle, 1) == 0, PQenterPipelineMode(handle) == 1 else { throw lost() }
+    }
+
+    /// - Parameter notice: One of the server's, which libpq owns.
+    private func note(_ notice: OpaquePointer) {
+        if PostgreSQLResult.errorField("V", of: notice) == "WARNING" { hasWarned = true }
     }
 
     // MARK: Sending
@@ -146,6 +160,8 @@ final class PostgreSQLPipeline {
         var last: PostgreSQLResult?
         var failure: PostgreSQLFailure?
         for entry in waiting {
+            // The warnings of a statement come after the answer to the one before it, and before its own.
+            if case .statement = entry { hasWarned = false }
             guard let result = try nextResult() else { throw lost("an answer is missing") }
             if result.status == PGRES_PIPELINE_SYNC {
                 guard case .sync = entry else { throw lost("the answers are out of order") }

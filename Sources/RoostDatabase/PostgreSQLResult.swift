@@ -18,7 +18,10 @@ final class PostgreSQLResult {
     var changedRowCount: Int? { PQcmdTuples(handle).flatMap { Int(String(cString: $0)) } }
 
     /// A part of an error: `C` its code, `V` its severity, `M` its message.
-    func errorField(_ name: Unicode.Scalar) -> String {
+    func errorField(_ name: Unicode.Scalar) -> String { Self.errorField(name, of: handle) }
+
+    /// The same part of an error or a notice that libpq owns.
+    static func errorField(_ name: Unicode.Scalar, of handle: OpaquePointer) -> String {
         PQresultErrorField(handle, Int32(name.value)).map { String(cString: $0) } ?? ""
     }
 

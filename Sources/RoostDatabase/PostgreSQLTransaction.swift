@@ -239,7 +239,7 @@ final class PostgreSQLTransaction: WriteTransaction {
     /// Begins the transaction. The `BEGIN` is sent with the first statement.
     func begin() throws { try noting { try connection.begin("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE") } }
 
-    /// Commits, and waits until the commit is on disk.
+    /// Commits, and waits until the commit is on disk, and on that of a synchronous standby.
     func commit() throws {
         if let ending { throw ending.failure }
         let result = try noting {
@@ -250,6 +250,14 @@ final class PostgreSQLTransaction: WriteTransaction {
         // The server answers the commit of a doomed transaction with its rollback, and doesn't report that as a failure.
         guard result.command == "COMMIT" else {
             let failure = DatabaseFailure(message: "PostgreSQL has rolled the transaction back.", kind: .transaction)
+            ending = .failed(failure)
+            throw failure
+        }
+        // If an operator cancels the wait for a synchronous standby, the commit succeeds, with a warning. After a failover to that standby it
+        // would be gone, so nobody may be told that it is stored. A commit of Roost has no other warnings.
+        guard !connection.hasWarned else {
+            let failure = DatabaseFailure(
+                message: "PostgreSQL has committed the transaction without its synchronous standby.", kind: .transaction)
             ending = .failed(failure)
             throw failure
         }

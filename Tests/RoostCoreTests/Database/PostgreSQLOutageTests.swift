@@ -129,6 +129,39 @@ struct PostgreSQLOutageTests {
         try server.stop()
     }
 
+    @Test("I1 a commit whose wait for a synchronous standby is cancelled isn't acknowledged, although it is stored here")
+    func cancelledWait() async throws {
+        let server = try PostgreSQLServer()
+        let database = try PostgreSQLDatabase(url: try server.makeDatabase())
+        try server.run(sql: ["ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()"])
+        let tried = Mutex<Set<String>>([])
+        let isWaiting = Mutex(false)
+        @Sendable func write() -> DatabaseFailure? {
+            // The server applies the setting a moment later. Until then commits don't wait.
+            for number in 0... {
+                let name = "row \(number)"
+                tried.withLock { _ = $0.insert(name) }
+                do {
+                    try database.write(lane: 0) { try add(name, in: $0) }
+                } catch { return error as? DatabaseFailure }
+                if isWaiting.withLock({ $0 }) { return nil }
+            }
+            return nil
+        }
+        async let failure = onThread { write() }
+        let waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+        try waitUntil { try !server.run(sql: ["SELECT pid \(waiting)"]).isEmpty }
+        isWaiting.withLock { $0 = true }
+        #expect(try server.run(sql: ["SELECT pg_cancel_backend(pid) \(waiting)"]) == ["t"])
+        #expect(await failure?.kind == .transaction)
+        #expect(try Set(names(in: database)) == tried.withLock { $0 })
+        // The connection is as good as before.
+        try server.run(sql: ["ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"])
+        try database.write(lane: 0) { try add("stored", in: $0) }
+        #expect(try names(in: database).contains("stored"))
+        try server.stop()
+    }
+
     private func add(_ name: String, in transaction: any Transaction) throws {
         try transaction.execute("INSERT INTO settings (name, value) VALUES (\(name), '')")
     }
