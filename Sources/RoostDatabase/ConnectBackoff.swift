@@ -9,21 +9,24 @@ import Synchronization
 struct ConnectBackoff {
     private var count = 0
     private var end: ContinuousClock.Instant?
+    /// When the last silence was counted.
+    private var countedAt: ContinuousClock.Instant?
 
     static let first = Duration.seconds(40)
     static let longest = Duration.seconds(120)
 
-    /// Records that a connection was given up without an answer, after the longest silence that it may have. Other waits at that time end within the
-    /// same period, and count once.
+    /// Records that a connection was given up without an answer, after the longest silence that it may have. The waits of other connections that had
+    /// begun by then end within that time, and aren't counted again.
     mutating func noteTimeout(at now: ContinuousClock.Instant, after silence: Duration = ConnectBackoff.first) {
-        guard remaining(at: now) == nil else { return }
+        guard remaining(at: now) == nil, countedAt.map({ now - $0 >= silence }) ?? true else { return }
+        countedAt = now
         count += 1
         guard count > 1 else { return }
         end = now + max(silence, min(Self.first * (1 << min(count - 2, 10)), Self.longest))
     }
 
     /// Records an answer of the server.
-    mutating func noteAnswer() { (count, end) = (0, nil) }
+    mutating func noteAnswer() { (count, end, countedAt) = (0, nil, nil) }
 
     /// How long no connection may be made; nil if one may be.
     func remaining(at now: ContinuousClock.Instant) -> Duration? { end.flatMap { now < $0 ? $0 - now : nil } }
