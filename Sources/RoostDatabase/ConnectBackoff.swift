@@ -25,14 +25,15 @@ struct ConnectBackoff {
         end = now + max(silence, min(Self.first * (1 << min(count - 2, 10)), Self.longest))
     }
 
-    /// Records an answer of the server.
+    /// Records that the server has answered a commit that had to reach the disk. Other answers say nothing: while a standby is away, reading, waiting
+    /// for a lock in vain, and commits of nothing succeed.
     mutating func noteAnswer() { (count, end, countedAt) = (0, nil, nil) }
 
     /// How long no connection may be made; nil if one may be.
     func remaining(at now: ContinuousClock.Instant) -> Duration? { end.flatMap { now < $0 ? $0 - now : nil } }
 }
 
-/// The pauses of all lanes of a database: an answer to one ends them for all.
+/// The pauses of all lanes of a database: a commit of one that is answered ends them for all.
 final class SharedConnectBackoff: Sendable {
     private let pauses = Mutex(ConnectBackoff())
 

@@ -18,6 +18,8 @@ public final class PostgreSQLDatabase: Database {
     private let readers: [PostgreSQLSlot]
     private let readerPool = ReaderPool<PostgreSQLSlot>()
     private let clock = PostgreSQLClock()
+    /// The silence that the lanes have met.
+    let silence = SharedConnectBackoff()
     /// When each lane last found a key taken that it had assumed to be free.
     private let keysTaken = Mutex<[Int: ContinuousClock.Instant]>([:])
 
@@ -48,7 +50,7 @@ public final class PostgreSQLDatabase: Database {
         let address = try PostgreSQLAddress(url: url)
         self.laneCount = max(1, laneCount)
         self.readerCount = max(1, readerCount)
-        let silence = SharedConnectBackoff()
+        let silence = silence
         lanes = (0..<self.laneCount).map { _ in PostgreSQLSlot(address, isLane: true, silence: silence) }
         readers = (0..<self.readerCount).map { _ in PostgreSQLSlot(address, isLane: false) }
         for reader in readers { readerPool.add(reader) }
@@ -148,6 +150,7 @@ public final class PostgreSQLDatabase: Database {
                 try transaction.begin()
                 let result = try body(transaction)
                 try transaction.commit()
+                if transaction.needsDisk { silence.noteAnswer() }
                 return result
             } catch {
                 transaction.rollBack()

@@ -17,6 +17,12 @@ final class PostgreSQLResult {
     /// The number of rows that the statement changed; nil for a statement that doesn't count them, such as `CREATE TABLE`.
     var changedRowCount: Int? { PQcmdTuples(handle).flatMap { Int(String(cString: $0)) } }
 
+    /// Whether the statement has surely inserted, changed or deleted a row.
+    var hasChangedRows: Bool {
+        let command = command
+        return ["INSERT", "UPDATE", "DELETE"].contains { command.hasPrefix($0) } && (changedRowCount ?? 0) > 0
+    }
+
     /// A part of an error: `C` its code, `V` its severity, `M` its message.
     func errorField(_ name: Unicode.Scalar) -> String { Self.errorField(name, of: handle) }
 

@@ -13,7 +13,7 @@ final class PostgreSQLSlot: Sendable {
     private let state = Mutex(State())
     private let silence: SharedConnectBackoff?
 
-    /// - Parameter silence: The silence that the lanes of a database have met; nil for a reader, whose answers say nothing about commits.
+    /// - Parameter silence: The silence that the lanes of a database have met; nil for a reader, whose silence says nothing about commits.
     init(_ address: PostgreSQLAddress, isLane: Bool, silence: SharedConnectBackoff? = nil) {
         self.address = address
         self.isLane = isLane
@@ -54,7 +54,6 @@ final class PostgreSQLSlot: Sendable {
             if connection.wasSilent { silence?.noteTimeout(after: .milliseconds(connection.responseTimeoutMilliseconds ?? 0)) }
             return
         }
-        silence?.noteAnswer()
         state.withLock { if !$0.isClosed { $0.free = connection } }
     }
 

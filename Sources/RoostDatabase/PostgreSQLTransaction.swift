@@ -54,6 +54,8 @@ final class PostgreSQLTransaction: WriteTransaction {
     /// Whether a key was assumed to be free.
     private var hasAssumed = false
     private(set) var ending: Ending?
+    /// Whether a statement has surely changed a row.
+    private var hasChangedRows = false
 
     init(_ connection: PostgreSQLConnection, _ clock: PostgreSQLClock, usesSavepoints: Bool, assumesFreeKeys: Bool) {
         self.connection = connection
@@ -78,7 +80,10 @@ final class PostgreSQLTransaction: WriteTransaction {
         // A statement that returns rows may also write them (RETURNING).
         let isWriting = !sql.isSelection
         let result = try run(isWriting: isWriting) { try connection.ask(sql, isInOperation: $0) }
-        if isWriting { operation?.hasWritten = true }
+        if isWriting {
+            operation?.hasWritten = true
+            hasChangedRows = hasChangedRows || result.hasChangedRows
+        }
         try result.each(body)
     }
 
@@ -92,6 +97,7 @@ final class PostgreSQLTransaction: WriteTransaction {
         let result = try run(isWriting: true) { try connection.ask(sql, isInOperation: $0) }
         let count = result.changedRowCount
         if count != 0 { operation?.hasWritten = true }
+        hasChangedRows = hasChangedRows || result.hasChangedRows
         return count ?? 0
     }
 
@@ -235,6 +241,9 @@ final class PostgreSQLTransaction: WriteTransaction {
     }
 
     // MARK: Beginning and end
+
+    /// Whether its commit waits for the disk and for a synchronous standby: it has locked a stream or changed a row. False if that isn't known.
+    var needsDisk: Bool { hasChangedRows || !streams.isEmpty }
 
     /// Begins the transaction. The `BEGIN` is sent with the first statement.
     func begin() throws { try noting { try connection.begin("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE") } }

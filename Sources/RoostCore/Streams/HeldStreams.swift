@@ -19,6 +19,9 @@ public final class HeldStreams {
 
     public func contains(_ stream: StreamID) -> Bool { isAlone || streams.contains(stream) }
 
+    /// Whether no stream is held.
+    package var isEmpty: Bool { streams.isEmpty }
+
     /// The number of operations begun in the transaction.
     public private(set) var operationCount = 0
 

@@ -1,5 +1,6 @@
 #if Cluster
 import Foundation
+import RoostAPI
 import RoostCore
 import RoostTestSupport
 import Synchronization
@@ -71,6 +72,35 @@ struct PostgreSQLDatabaseTests {
         #expect(patient.responseTimeoutMilliseconds == nil)
         patient.setUnlimitedWaiting(false)
         #expect(patient.responseTimeoutMilliseconds == 130_000)
+    }
+
+    @Test(
+        "I24 pauses after silence end with a commit that had something to store, not with one of nothing, nor with a lock that isn't free"
+    )
+    func ending() throws {
+        let database = try PostgreSQLDatabase(url: url, laneCount: 2)
+        let other = try PostgreSQLDatabase(url: url)
+        func pause() { for _ in 0..<2 { database.silence.noteTimeout(after: .zero) } }
+        _ = try database.write(lane: 0) { try $0.execute("INSERT INTO user_heads (user_id, seq) VALUES ('ann', 1)") }
+        pause()
+        _ = try database.write(lane: 0) { try $0.first("SELECT 1") { $0.int() } }
+        _ = try database.write(lane: 0) { try $0.execute("UPDATE user_heads SET seq = 2 WHERE user_id = 'nobody'") }
+        try database.write(lane: 0) { try Scope.user("nobody").lock(in: $0) }
+        let update: SQL = "UPDATE user_heads SET seq = 2 WHERE user_id = 'ann'"
+        try other.write(lane: 0) { transaction in
+            try transaction.execute(update)
+            let failure = #expect(throws: DatabaseFailure.self) { _ = try database.write(lane: 0) { try $0.execute(update) } }
+            #expect(failure?.kind == .locked)
+        }
+        // The other lane has no connection yet.
+        #expect(database.silence.remaining != nil)
+        #expect(throws: DatabaseFailure.self) { _ = try database.write(lane: 1) { try $0.execute(update) } }
+        _ = try database.write(lane: 0) { try $0.execute(update) }
+        #expect(database.silence.remaining == nil)
+        _ = try database.write(lane: 1) { try $0.execute(update) }
+        pause()
+        try database.write(lane: 0) { try Scope.user("ann").lock(in: $0) }
+        #expect(database.silence.remaining == nil)
     }
 
     @Test("I24 a session whose machine has vanished ends within a minute, unless the URL says otherwise")
