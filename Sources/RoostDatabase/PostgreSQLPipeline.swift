@@ -5,12 +5,12 @@ import RoostCore
 
 /// The pending statements on one connection, and their answers: libpq's pipeline mode.
 ///
-/// 1. ``send(_:isInOperation:)`` queues a statement. It doesn't wait, and usually nothing is sent yet.
+/// 1. ``send(_:isInOperation:)`` queues a statement. It doesn't wait, and nothing is sent before 8 KiB are queued.
 /// 2. ``ask(_:isInOperation:)`` queues a statement, sends the whole queue, and waits for all answers; ``settle()`` does so without a statement.
 /// 3. If a statement fails, the server skips the statements after it up to the next sync; the first failure is thrown.
 ///
-/// Before each wait, a sync ends the statements sent together. A flush alone would cost the server less, but only after a sync does the server know
-/// that it waits for the client, and ends a transaction that a stopped client has left open.
+/// A sync ends the statements sent together. A flush alone would cost the server less, but only after a sync does the server know that it waits for
+/// the client, and ends a transaction that a stopped client has left open.
 final class PostgreSQLPipeline {
     private let handle: OpaquePointer
     private var statements = RecentStatements<PostgreSQLStatement>(halfMax: Limit.preparedInHalf)
@@ -21,6 +21,8 @@ final class PostgreSQLPipeline {
     private var values = PostgreSQLValues()
     /// Statements that were queued or sent and have no answer yet, in order.
     private var waiting: [Waiting] = []
+    /// The size of what was queued since the last sync, or somewhat more.
+    private var queuedBytes = 0
     /// How long the server may be silent while an answer is awaited; longer than any statement may take. Nil for no limit.
     var responseTimeoutMilliseconds: Int64? = PostgreSQLPipeline.responseTimeoutMilliseconds(statementMilliseconds: 0)
     /// Whether the connection was given up because no answer came. Its session may still exist.
@@ -46,6 +48,10 @@ final class PostgreSQLPipeline {
         static let waiting = 256
         /// The number of statements sent together: including those that prepare them, fewer than may be unanswered.
         static let together = 100
+        /// libpq sends what is queued in blocks of this many bytes, even without a sync.
+        static let queuedBytes = 8192
+        /// More than the bytes of a message besides its text and values.
+        static let headerBytes = 64
         /// The number of statements that stay prepared, in each of two halves. There are some two hundred without those of lists.
         static let preparedInHalf = 512
         /// The number of unused statements that are ended together.
@@ -76,17 +82,25 @@ final class PostgreSQLPipeline {
     ///
     /// - Parameter receive: Called with the answer then, unless the statement failed.
     func send(_ sql: SQL, isInOperation: Bool, _ receive: ((PostgreSQLResult) -> Void)? = nil) throws {
+        try queue(sql, isInOperation: isInOperation, receive)
+        // libpq has sent a part of them. Until a sync the server would wait for the rest without a limit, and hold its locks.
+        if queuedBytes >= Limit.queuedBytes { try flush() }
+    }
+
+    private func queue(_ sql: SQL, isInOperation: Bool, _ receive: ((PostgreSQLResult) -> Void)? = nil) throws {
         if waiting.count >= Limit.waiting { _ = try settle() }
         try values.encode(sql.values)
         let statement = statement(sql.pieces)
         if statement.state == .new {
             guard PQsendPrepare(handle, statement.name, statement.text, 0, nil) == 1 else { throw lost() }
             statement.state = .sent
+            queuedBytes += Limit.headerBytes + statement.text.utf8.count
             waiting.append(.prepare(statement, isInOperation: isInOperation))
         }
         let count = Int32(clamping: values.count)
         let isSent = values.withPointers { PQsendQueryPrepared(handle, statement.name, count, $0, nil, nil, 0) }
         guard isSent == 1 else { throw lost() }
+        queuedBytes += Limit.headerBytes + values.sizeBytes
         waiting.append(.statement(isInOperation: isInOperation, receive: receive))
     }
 
@@ -122,6 +136,7 @@ final class PostgreSQLPipeline {
     func flush() throws {
         guard PQpipelineSync(handle) == 1 else { throw lost() }
         waiting.append(.sync)
+        queuedBytes = 0
         guard PQflush(handle) >= 0 else { throw lost() }
     }
 
@@ -129,7 +144,7 @@ final class PostgreSQLPipeline {
 
     /// Runs a statement, and everything queued before it.
     func ask(_ sql: SQL, isInOperation: Bool) throws -> PostgreSQLResult {
-        try send(sql, isInOperation: isInOperation)
+        try queue(sql, isInOperation: isInOperation)
         guard let result = try settle() else { throw lost("the server gave no answer") }
         return result
     }
@@ -142,7 +157,7 @@ final class PostgreSQLPipeline {
         try settle()
         for start in stride(from: 0, to: statements.count, by: Limit.together) {
             let part = statements[start..<min(start + Limit.together, statements.count)]
-            for sql in part { try send(sql, isInOperation: isInOperation) }
+            for sql in part { try queue(sql, isInOperation: isInOperation) }
             try settle { results.append($0) }
         }
         return results

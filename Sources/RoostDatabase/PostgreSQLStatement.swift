@@ -42,6 +42,8 @@ struct PostgreSQLValues {
     private var starts: [Int?] = []
 
     var count: Int { starts.count }
+    /// Their size in a message, where each has a length of four bytes.
+    var sizeBytes: Int { bytes.count + 4 * starts.count }
 
     /// - Throws: ``DatabaseFailure`` for a text with a NUL, which PostgreSQL can't store.
     mutating func encode(_ values: [SQLValue]) throws {

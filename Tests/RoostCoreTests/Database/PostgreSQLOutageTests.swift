@@ -51,8 +51,10 @@ struct PostgreSQLOutageTests {
         try database.ping()
     }
 
-    @Test("I3 a node that stalls within a transaction loses it, and its locks are free for the others")
-    func stillNode() throws {
+    @Test(
+        "I3 a node that stalls within a transaction loses it, and its locks are free for the others, even if it has sent a part of a batch",
+        arguments: [0, 200])
+    func stillNode(sentCount: Int) throws {
         let server = try PostgreSQLServer.shared
         let url = try server.makeDatabase()
         let database = try PostgreSQLDatabase(url: url)
@@ -63,6 +65,11 @@ struct PostgreSQLOutageTests {
                 // Sooner than after the session's 15 seconds, and in no other transaction: a busy machine makes any of them wait.
                 try transaction.perform("SET LOCAL idle_in_transaction_session_timeout = '50ms'")
                 let backend = try transaction.first("SELECT pg_backend_pid() FROM settings FOR UPDATE") { $0.int() } ?? 0
+                // Their answers aren't awaited.
+                for number in 0..<sentCount {
+                    let value = String(repeating: "x", count: 100)
+                    try transaction.perform("INSERT INTO settings (name, value) VALUES (\("\(number)"), \(value))")
+                }
                 try waitUntil { try server.run(sql: ["SELECT pid FROM pg_stat_activity WHERE pid = \(backend)"]).isEmpty }
                 _ = try other.write(lane: 0) { try $0.execute("UPDATE settings SET value = 'changed'") }
                 try add("lost", in: transaction)
