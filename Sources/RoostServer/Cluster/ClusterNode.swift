@@ -15,6 +15,7 @@ final class ClusterNode: Delivery {
     private let bus: any Bus
     private let database: any Database
     private let readiness: Readiness
+    private let metrics: ServerMetrics
     private let logger: Logger
     private let clusterPresence: ClusterPresence
     private let inbox = Inbox<Relay.Input>(
@@ -38,13 +39,14 @@ final class ClusterNode: Delivery {
     init(
         node: NodeID, hub: Hub, bus: any Bus, database: any Database, readiness: Readiness,
         presenceTimeout: Duration = ClusterPresence.timeoutStandard,
-        gatherTimeout: Duration = ClusterPresence.gatherTimeoutStandard, logger: Logger
+        gatherTimeout: Duration = ClusterPresence.gatherTimeoutStandard, metrics: ServerMetrics = ServerMetrics(), logger: Logger
     ) throws {
         self.node = node
         self.hub = hub
         self.bus = bus
         self.database = database
         self.readiness = readiness
+        self.metrics = metrics
         self.logger = logger
         clusterPresence = ClusterPresence(
             node: node, board: hub.board, timeout: presenceTimeout, gatherTimeout: gatherTimeout
@@ -359,6 +361,7 @@ final class ClusterNode: Delivery {
             case .open, .close, .findUnused: break
             }
         } catch {
+            if case .fetch(let fetch) = request, isUnreadable(fetch.stream, error) { return inbox.put(.unreadable(fetch)) }
             waitAfter(error)
             switch request {
             case .fetch(let fetch): inbox.put(.fetched(fetch, nil))
@@ -367,6 +370,21 @@ final class ClusterNode: Delivery {
             case .open, .close, .findUnused: break
             }
         }
+    }
+
+    /// Returns whether a database that answers can't read missed events, and logs that. A read that found no connection, or took too long, is
+    /// tried again like those of a database that is away.
+    private func isUnreadable(_ stream: StreamID, _ error: any Error) -> Bool {
+        if let failure = error as? DatabaseFailure {
+            guard failure.kind == .damage || failure.kind == .statement else { return false }
+            if failure.kind == .damage { metrics.damaged() }
+        }
+        if let turn = unreadable.turn("events") {
+            logger.error(
+                "Missed events of \(stream) can't be read. Connections of this node that need them get nothing newer of it\(turn.suffix).",
+                metadata: ["error": "\(error)"])
+        }
+        return true
     }
 
     /// A database that doesn't answer isn't queried again immediately.

@@ -97,7 +97,8 @@ enum MetricCatalog {
             "roost_checkpoint_seconds", "How long the end of a checkpoint took. Writes wait meanwhile.", buckets: secondsBuckets),
         .counter(
             "roost_database_damage_total",
-            "Operations that needed a damaged page, and failed: also backups, and reads of due effects. Restore a backup."),
+            "Operations that needed a damaged page, and failed: also backups, and reads of due effects and of missed events. Restore a backup."
+        ),
         .gauge("roost_database_bytes", "The size of the file roost.sqlite."),
         .gauge(
             "roost_database_log_bytes",

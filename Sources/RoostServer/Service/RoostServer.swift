@@ -192,7 +192,7 @@ public struct RoostServer: Service {
 
         group = MultiThreadedEventLoopGroup(numberOfThreads: max(1, configuration.eventLoopCount))
         hub = try await Hub(group: group, receivedMax: Hub.receivedMax(channelsPerUser: configuration.options.channelsPerUser))
-        cluster = try storage.joinCluster(hub: hub, readiness: readiness)
+        cluster = try storage.joinCluster(hub: hub, readiness: readiness, metrics: counters)
         if hasNewRules == true { cluster?.publish([.rulesChanged]) }
         let (security, alarm) = (SecurityLog(logger: logger), EffectAlarm())
         engine = try Engine(

@@ -43,13 +43,14 @@ struct Storage {
     func explained(_ error: any Error) -> any Error { file?.explained(error) ?? error }
 
     /// Makes this server a node of a cluster. Nil if its database is in the data directory: then it is the only node.
-    func joinCluster(hub: Hub, readiness: Readiness) throws -> ClusterNode? {
+    func joinCluster(hub: Hub, readiness: Readiness, metrics: ServerMetrics) throws -> ClusterNode? {
         guard configuration.database != nil else { return nil }
         let name = NodeID(UUID().uuidString.lowercased())
         logger.notice("This is node \(name).")
         return try ClusterNode(
             node: name, hub: hub, bus: try bus(), database: database, readiness: readiness,
-            presenceTimeout: configuration.presenceTimeout, gatherTimeout: configuration.gatherTimeout, logger: logger)
+            presenceTimeout: configuration.presenceTimeout, gatherTimeout: configuration.gatherTimeout, metrics: metrics,
+            logger: logger)
     }
 
     private static func sqlite(_ configuration: RoostServer.Configuration) throws -> SQLiteDatabase {

@@ -105,6 +105,19 @@ struct AttachingTests {
                     .init(items: [], seq: seq, hasMore: false, head: seq)))
         }
 
+        /// Reports that the database can't read the events for the receiver catching up.
+        mutating func failForNewcomer(after seq: Seq) {
+            let token = relay.feeds[stream]?.catchUps.keys.first ?? 0
+            hand(.unreadable(.init(stream: stream, after: seq, purpose: .catchUp(token))))
+        }
+
+        /// Lets time pass.
+        @discardableResult
+        mutating func wait(_ milliseconds: Relay.Time) -> [Relay.Request] {
+            time += milliseconds
+            return hand(.tick).requests
+        }
+
         /// Hands over the streams of a user whose connection waits for them to be read again.
         mutating func readStreams(_ streams: UserStreams) -> (steps: [Relay.Step], requests: [Relay.Request]) {
             hand(.streamsRead(relay.connects.keys.first ?? 0, streams))
@@ -167,6 +180,37 @@ struct AttachingTests {
         node.connect(5, "dan", UserStreams(user: 3, channels: [node.channel: 12]))
         node.hand(.tick)
         #expect(!node.isFetching(node.stream))
+    }
+
+    @Test("I3 I23 nothing waits for missed events that the database can't read, and they are read again after five seconds")
+    func unreadable() {
+        var node = Node(at: 10)
+        node.hand(.received([node.item(11, 12)]))
+        node.hand(.tick)
+        #expect(node.isFetching(node.stream))
+        node.hand(.unreadable(.init(stream: node.stream, after: 10, purpose: .gap)))
+        let answered = node.commit([node.item(12, 13)], by: "zoe", 1, callerSeq: 5)
+        #expect(answered.contains { isAnswer($0, to: 1) })
+        let welcomed = node.connect(4, "ben", UserStreams(user: 7, channels: [node.channel: 13]))
+        #expect(welcomed.contains { isAnswer($0, to: 4) })
+        #expect(node.parked == [13] && !node.isFetching(node.stream))
+        node.wait(5000)
+        #expect(node.isFetching(node.stream))
+        let connection = ConnectionID(rawValue: 4)
+        let read = node.fetch(node.item(10, 13)).steps
+        #expect(read.contains { if case .attach(connection, node.channel) = $0 { true } else { false } })
+    }
+
+    @Test("I3 I23 a receiver whose missed events the database can't read delays no answer; they are read again after five seconds")
+    func unreadableForNewcomer() {
+        var node = Node(at: 10)
+        node.connect(2, "ann", UserStreams(user: 5))
+        node.hand(.received([node.item(10, 11), node.item(11, 12)]))
+        node.join("ann", at: 11, userSeq: 6)
+        node.failForNewcomer(after: 11)
+        let answered = node.commit([node.item(12, 13)], by: "ann", 2, callerSeq: 6)
+        #expect(answered.contains { isAnswer($0, to: 2) })
+        #expect(fetches(node.wait(5000)) == [11])
     }
 
     @Test("I18 while the database doesn't answer, at most two comparisons wait, and all streams are compared once it does")

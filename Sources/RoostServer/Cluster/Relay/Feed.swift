@@ -21,6 +21,8 @@ struct Feed {
     var isPartlyRead = false
     /// How many consecutive fetches found nothing.
     var emptyFetches = 0
+    /// Whether the database answers, and can't read the missing events: it may never. Answers and welcomes don't wait for them.
+    var isUnreadable = false
     /// Between two pages of a gap: the joining up to which the pages so far have reported who is gone.
     var reportedUpTo: Seq?
 
@@ -48,13 +50,21 @@ struct Feed {
 
     init(at now: Relay.Time) { touchedAt = now }
 
-    /// Whether nothing waits here.
-    var isIdle: Bool { isLive && parked.isEmpty && parkedConnects.isEmpty && catchUps.isEmpty && waiting.isEmpty }
+    /// Whether nothing waits here. Items that wait for unreadable ones don't count: if the feed ends and is needed again, it begins after them.
+    var isIdle: Bool {
+        isLive && parked.isEmpty && parkedConnects.isEmpty && catchUps.isEmpty && (waiting.isEmpty || isUnreadable)
+    }
+
+    /// Returns whether events can't be read that one of a user's receivers is to catch up with.
+    func hasUnreadableEvents(for user: UserID) -> Bool {
+        catchUps.values.contains { $0.isUnreadable && $0.attachment.receiver.user == user }
+    }
 
     /// Returns whether a user's connection has yet to get an event that the feed has delivered. Without a connection, this is about any of
-    /// the user's that are attached by membership.
+    /// the user's that are attached by membership. Events that can't be read for the user don't count.
     func isCatchingUp(_ user: UserID, _ connection: ConnectionID?, from seq: Seq) -> Bool {
-        catchUps.values.contains { $0.attachment.receiver.isMeant(user, connection) && $0.position < seq }
+        if hasUnreadableEvents(for: user) { return false }
+        return catchUps.values.contains { $0.attachment.receiver.isMeant(user, connection) && $0.position < seq }
             || parked.contains { $0.receiver.isMeant(user, connection) && $0.seq < seq }
             || behind[user]?.contains { $0.receiver.isMeant(user, connection) && $0.seq < seq } == true
     }
@@ -119,4 +129,6 @@ struct CatchUp {
     var recorded: [StreamItem] = []
     /// How many times in a row the database had nothing newer although the feed is ahead.
     var emptyFetches = 0
+    /// Whether the database answers, and can't read the events in between.
+    var isUnreadable = false
 }

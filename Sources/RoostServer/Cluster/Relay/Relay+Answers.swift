@@ -81,7 +81,7 @@ extension Relay {
 
     private func isMissing(_ place: (stream: StreamID, seq: Seq), for held: AnswerQueue.Held, of connection: ConnectionID?) -> Bool
     {
-        guard let feed = feeds[place.stream], !held.givenUp.contains(place.stream) else { return false }
+        guard let feed = feeds[place.stream], !feed.isUnreadable, !held.givenUp.contains(place.stream) else { return false }
         guard feed.isLive, !feed.isPartlyRead, feed.position >= place.seq else { return true }
         guard let user = held.operation.user, feed.attaching.contains(user) else { return false }
         return feed.isCatchingUp(user, connection, from: place.seq)

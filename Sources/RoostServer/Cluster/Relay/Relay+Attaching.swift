@@ -85,10 +85,13 @@ extension Relay {
 
     /// Attaches, after everything else that the same user waits for in the channel.
     mutating func attach(_ attachment: Attachment) {
+        var attachment = attachment
         let stream = StreamID.channel(attachment.channel)
         follow(stream)
         let user = attachment.receiver.user
+        if feeds[stream]?.isUnreadable == true { welcomeEarly(&attachment) }
         if feeds[stream]?.attaching.contains(user) == true {
+            if feeds[stream]?.hasUnreadableEvents(for: user) == true { welcomeEarly(&attachment) }
             feeds[stream]?.behind[user, default: []].append(attachment)
         } else {
             place(attachment)
@@ -223,6 +226,11 @@ extension Relay {
             // All connections of a member have it already.
             if !members.contains(user), !hasLeft(attachment) { emit(.past(item, attachment.receiver)) }
             emit(.change(.stoppedWatching(connection, user, channel)))
+        }
+        // A connection that was welcomed early may have read the channel before its end.
+        for attachment in waiting where attachment.connect == nil && !hasLeft(attachment) {
+            guard case .connection(_, let user) = attachment.receiver, !members.contains(user) else { continue }
+            emit(.past(item, attachment.receiver))
         }
     }
 

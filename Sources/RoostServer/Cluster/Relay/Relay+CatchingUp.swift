@@ -27,6 +27,7 @@ extension Relay {
         guard case .catchUp(let token) = fetch.purpose, var catchUp = feeds[fetch.stream]?.catchUps[token] else { return }
         let after = catchUp.position
         guard let fetched else { return request(.fetch(fetch)) }
+        catchUp.isUnreadable = false
         let user = catchUp.attachment.receiver.user
         for item in fetched.items where item.seq > catchUp.position {
             guard give(item, to: &catchUp) else { return end(token, in: fetch.stream, keepsWatch: item.keepsWatch(of: user)) }

@@ -29,6 +29,8 @@ struct Relay {
         var gapPatience: Time = 10
         /// The pause before a failed request is retried.
         var retryAfter: Time = 500
+        /// The pause before events that the database couldn't read are read again.
+        var unreadableRetryAfter: Time = 5000
         /// How many fetches may find nothing of what was announced before that is dropped.
         var emptyFetchesMax = 3
         /// The most items that wait in one feed, and that are recorded for one receiver. Any more are fetched when their turn comes.
@@ -54,6 +56,8 @@ struct Relay {
         case openFailed([StreamID])
         /// The events after a position. Nil when the database couldn't be read.
         case fetched(Fetch, Fetched?)
+        /// The database answers, and can't read these events: a page that they need is damaged, or holds what no rule writes.
+        case unreadable(Fetch)
         /// The streams of a user, read again for a connection. Nil when the database couldn't be read.
         case streamsRead(ConnectToken, UserStreams?)
         case heads([StreamID: Seq])
@@ -140,6 +144,8 @@ struct Relay {
     /// Queued answers, in order, and which of the queues wait for a stream.
     var answers: [AnswerQueue.Key: AnswerQueue] = [:]
     var waitingAnswers: [StreamID: [AnswerQueue.Key]] = [:]
+    /// Reads for receivers whose events couldn't be read, and when each is due, in this order.
+    var retries: [(time: Time, fetch: Fetch)] = []
     var lastToken: Int64 = 0
     private var lastRetiredAt: Time = 0
     var now: Time = 0
@@ -171,6 +177,7 @@ struct Relay {
         case .opened(let heads): for (stream, head) in heads { opened(stream, at: head) }
         case .openFailed(let streams): openAgain(streams)
         case .fetched(let fetch, let fetched): receive(fetched, for: fetch)
+        case .unreadable(let fetch): noteUnreadable(fetch)
         case .streamsRead(let token, let streams): receive(streams, for: token)
         case .heads(let heads):
             headReadsInFlight -= 1
@@ -260,6 +267,7 @@ struct Relay {
         if feed.waiting.allSatisfy({ $0.key <= feed.position }), feed.head <= feed.position {
             feeds[stream]?.gapSince = nil
             feeds[stream]?.reportedUpTo = nil
+            feeds[stream]?.isUnreadable = false
             gaps.remove(stream)
         }
     }
@@ -288,6 +296,7 @@ struct Relay {
             feeds[fetch.stream]?.gapSince = now + settings.retryAfter
             return
         }
+        feeds[fetch.stream]?.isUnreadable = false
         counts.gapsFetched += 1
         // Otherwise the missing items arrived meanwhile: the joinings and leavings were read for a position that has passed.
         let isCurrent = feeds[fetch.stream]?.position == fetch.after
@@ -324,6 +333,7 @@ struct Relay {
     // MARK: Time
 
     private mutating func tick() {
+        retryUnreadable()
         for stream in gaps {
             guard let feed = feeds[stream], let since = feed.gapSince else {
                 gaps.remove(stream)
