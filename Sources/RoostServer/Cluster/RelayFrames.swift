@@ -29,13 +29,16 @@ extension EventFrames {
     }
 
     private mutating func add(_ item: StreamItem, to audience: Audience) {
-        add(item.json, of: item.stream, at: item.seq, oldestMessage: item.oldestMessage, readers: item.readers, to: audience)
+        add(
+            item.json, of: item.stream, at: item.seq, oldestMessage: item.oldestMessage, isPartial: item.isPartial,
+            readers: item.readers, to: audience)
     }
 
     private mutating func add(_ item: StreamItem, toNewcomers newcomers: Newcomers) {
         guard case .channel(let channel) = item.stream else { return }
         add(
-            item.json, of: channel, at: item.seq, oldestMessage: item.oldestMessage, readers: item.readers, toNewcomers: newcomers)
+            item.json, of: channel, at: item.seq, oldestMessage: item.oldestMessage, isPartial: item.isPartial,
+            readers: item.readers, toNewcomers: newcomers)
     }
 }
 

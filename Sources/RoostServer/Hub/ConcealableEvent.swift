@@ -11,20 +11,26 @@ struct ConcealableEvent: Sendable {
     let seq: Seq
     /// Receivers whose floor is below this seq get the event unchanged.
     let oldestMessage: Seq
+    /// Whether messages from before its seq may be in a later event.
+    let isPartial: Bool
     let readers: Readers
     /// The members of the event in JSON, without the braces.
     let members: [UInt8]
     /// The unchanged event.
     let frames: EventFrames.Frames
 
-    init(_ members: [UInt8], of channel: ChannelID, at seq: Seq, oldestMessage: Seq, readers: Readers = Readers()) {
+    init(
+        _ members: [UInt8], of channel: ChannelID, at seq: Seq, oldestMessage: Seq, isPartial: Bool = false,
+        readers: Readers = Readers()
+    ) {
         self.channel = channel
         self.seq = seq
+        self.isPartial = isPartial
         self.readers = readers
         self.oldestMessage = oldestMessage
         self.members = members
         var frames = EventFrames.Frames()
-        frames.append(members, at: seq)
+        frames.append(members, at: seq, isPartial: isPartial)
         self.frames = frames
     }
 }

@@ -48,6 +48,8 @@ struct EventFrames {
         var eventCount = 0
         /// The seq of the newest of them in its stream.
         var newestSeq: Seq = 0
+        /// The seq up to which a receiver of them has every message; nil if some may be in a later event.
+        var readableSeq: Seq?
 
         var sizeBytes: Int { watching.readableBytes + notification.readableBytes }
 
@@ -67,10 +69,12 @@ struct EventFrames {
 
     /// Adds an event of a stream, as its members in JSON.
     ///
-    /// - Parameter oldestMessage: The smallest seq of the event's messages if one of them may be hidden from a receiver; otherwise nil.
+    /// - Parameters:
+    ///   - oldestMessage: The smallest seq of the event's messages if one of them may be hidden from a receiver; otherwise nil.
+    ///   - isPartial: Whether messages from before the event's seq may be in a later event.
     mutating func add(
-        _ members: [UInt8], of stream: StreamID, at seq: Seq, oldestMessage: Seq?, readers: Readers = Readers(),
-        to audience: Audience
+        _ members: [UInt8], of stream: StreamID, at seq: Seq, oldestMessage: Seq?, isPartial: Bool = false,
+        readers: Readers = Readers(), to audience: Audience
     ) {
         var channel: ChannelID?
         if case .channel(let id, _) = audience { channel = id } else { open.removeAll(keepingCapacity: true) }
@@ -78,18 +82,24 @@ struct EventFrames {
             open[id] = nil
             steps.append(
                 .sendConcealable(
-                    audience, ConcealableEvent(members, of: id, at: seq, oldestMessage: oldestMessage, readers: readers)))
+                    audience,
+                    ConcealableEvent(
+                        members, of: id, at: seq, oldestMessage: oldestMessage, isPartial: isPartial, readers: readers)))
             return
         }
         // Events with other readers get their own buffer.
         if let channel, let index = open[channel], case .send(audience, var frames) = steps[index] {
             // Taken out while it grows, so the buffer isn't copied.
             steps[index] = .send(audience, Frames())
-            frames.append(members, at: seq)
+            frames.append(members, at: seq, isPartial: isPartial)
             steps[index] = .send(audience, frames)
         } else {
             var frames = Frames()
-            if case .user = audience { frames.appendNotification(members, at: seq) } else { frames.append(members, at: seq) }
+            if case .user = audience {
+                frames.appendNotification(members, at: seq)
+            } else {
+                frames.append(members, at: seq, isPartial: isPartial)
+            }
             if let channel { open[channel] = steps.count }
             steps.append(.send(audience, frames))
         }
@@ -103,17 +113,18 @@ struct EventFrames {
 
     /// Adds an event of the past.
     mutating func add(
-        _ members: [UInt8], of channel: ChannelID, at seq: Seq, oldestMessage: Seq?, readers: Readers,
+        _ members: [UInt8], of channel: ChannelID, at seq: Seq, oldestMessage: Seq?, isPartial: Bool = false, readers: Readers,
         toNewcomers newcomers: Newcomers
     ) {
         // The channel's audience doesn't get it, but events before it and after it don't share a buffer.
         open.removeAll(keepingCapacity: true)
         if let oldestMessage {
-            let event = ConcealableEvent(members, of: channel, at: seq, oldestMessage: oldestMessage, readers: readers)
+            let event = ConcealableEvent(
+                members, of: channel, at: seq, oldestMessage: oldestMessage, isPartial: isPartial, readers: readers)
             steps.append(.catchUpConcealable(newcomers, event))
         } else {
             var frames = Frames()
-            frames.append(members, at: seq)
+            frames.append(members, at: seq, isPartial: isPartial)
             steps.append(.catchUp(newcomers, channel, readers, frames))
         }
     }
@@ -215,7 +226,10 @@ extension Event {
 
 extension EventFrames.Frames {
     /// Adds an event whose members are given as JSON, with the mark before them.
-    mutating func append(_ members: [UInt8], at seq: Seq) {
+    ///
+    /// - Parameter isPartial: Whether messages from before the event's seq may be in a later event.
+    mutating func append(_ members: [UInt8], at seq: Seq, isPartial: Bool = false) {
+        if !isPartial { readableSeq = max(readableSeq ?? 0, seq) }
         watching.writeTextFrame(#"{"watching":true,"#, members, "}")
         appendNotification(members, at: seq)
     }

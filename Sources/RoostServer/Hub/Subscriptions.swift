@@ -116,7 +116,7 @@ struct Subscriptions<Socket> {
                 perform(
                     .send(frames.bytes(isWatching: receiver.isWatching), eventCount: frames.eventCount, to: receiver.socket))
             }
-            noteReadable(upTo: frames.newestSeq, in: channel)
+            if let seq = frames.readableSeq { noteReadable(upTo: seq, in: channel) }
         case .send(.user(let user), let frames):
             guard let connections = connectionsOfUser[user] else { return }
             for (_, socket) in connections { perform(.send(frames.notification, eventCount: frames.eventCount, to: socket)) }
@@ -139,12 +139,13 @@ struct Subscriptions<Socket> {
             for (connection, receiver) in self.newcomers(newcomers, to: channel, readers, at: frames.newestSeq, perform) {
                 let bytes = frames.bytes(isWatching: receiver.watched[channel] != nil)
                 perform(.send(bytes, eventCount: frames.eventCount, to: receiver.socket))
-                noteReadable(upTo: frames.newestSeq, in: channel, readers, ofNewcomer: connection)
+                if let seq = frames.readableSeq { noteReadable(upTo: seq, in: channel, readers, ofNewcomer: connection) }
             }
         case .catchUpConcealable(let newcomers, let event):
             var forms = ConcealableEventForms(of: event)
             for (connection, receiver) in self.newcomers(newcomers, to: event.channel, event.readers, at: event.seq, perform) {
                 send(event, &forms, to: receiver, isByMembership: newcomers.isByMembership, perform)
+                guard !event.isPartial else { continue }
                 noteReadable(upTo: event.seq, in: event.channel, event.readers, ofNewcomer: connection)
             }
         case .watches(let connection, let user, let channel, let seq, let online):
@@ -167,7 +168,8 @@ struct Subscriptions<Socket> {
         switch audience {
         case .channel(let channel, let readers):
             guard let receivers = receivers(of: channel, readers, at: event.seq, perform) else { return }
-            for connection in channels[channel]?.reading ?? [] where (receivers[connection]?.floor ?? .max) < event.seq {
+            let reading: Set<ConnectionID> = event.isPartial ? [] : channels[channel]?.reading ?? []
+            for connection in reading where (receivers[connection]?.floor ?? .max) < event.seq {
                 noteReadable([channel: event.seq], of: connection)
             }
             for receiver in receivers.values {

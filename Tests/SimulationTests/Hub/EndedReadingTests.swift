@@ -192,6 +192,33 @@ struct EndedReadingTests {
         #expect(test.subscriptions.readingSession(of: "general", ann) == nil)
     }
 
+    @Test(
+        "AM-45 missed events of which a part is still to come aren't read: a message in that part may be older",
+        arguments: [nil, 1] as [Seq?])
+    func partOfMissedEvents(oldestMessage: Seq?) {
+        var test = self
+        // Cat doesn't get the channel's events yet.
+        let cat = ConnectionID(rawValue: 3)
+        test.subscriptions.add("cat", as: cat)
+        _ = test.endings(of: [
+            .connected(cat, "cat", UserStreams(user: 0)), .reading(ann, "general", since: 1, at: 1),
+            .reading(cat, "general", since: 1, at: 1),
+        ])
+        func deliver(_ after: Seq, _ seq: Seq, isPartial: Bool) {
+            let item = StreamItem(
+                stream: .channel("general"), after: after, seq: seq, readers: Self.everybody, oldestMessage: oldestMessage,
+                isPartial: isPartial, json: Array(#""event":{}"#.utf8))
+            let decided: [Relay.Step] = [.event(item), .past(item, .connection(cat, "cat"))]
+            for step in EventFrames.steps(for: decided).steps { test.subscriptions.deliver(step) { _ in } }
+        }
+        deliver(1, 101, isPartial: true)
+        var given = test.readable()
+        #expect(given.isEmpty)
+        deliver(101, 300, isPartial: false)
+        given = test.readable()
+        #expect(given == ["ann": ["general": 300], "cat": ["general": 300]])
+    }
+
     @Test("AM-45 a late mark as unread ends no session that began after it, and a newer one does")
     func markedBefore() {
         var test = self

@@ -36,6 +36,30 @@ struct RelayTests {
         #expect(world.faultsFound == [], "ROOST_TEST_SEED=\(seed)")
     }
 
+    @Test("AM-45 an event is partial while more of the missed ones is to be read, which may have a message from before it")
+    func partial() {
+        let stream = StreamID.channel("c")
+        func item(_ after: Seq, _ seq: Seq) -> StreamItem { StreamItem(stream: stream, after: after, seq: seq, json: []) }
+        var relay = Relay()
+        relay.follow(stream)
+        relay.handle(.opened([stream: 5]), at: 0)
+        relay.handle(.received([item(299, 300)]), at: 0)
+        let first = Relay.Fetch(stream: stream, after: 5, purpose: .gap)
+        relay.handle(.fetched(first, .init(items: [item(5, 101)], seq: 101, hasMore: true, head: 300)), at: 20)
+        // One of them arrives late.
+        relay.handle(.received([item(101, 102)]), at: 21)
+        let last = Relay.Fetch(stream: stream, after: 102, purpose: .gap, leavers: .joinedAfter(300))
+        relay.handle(.fetched(last, .init(items: [item(102, 300)], seq: 300, hasMore: false, head: 300)), at: 30)
+        relay.handle(.received([item(300, 301)]), at: 31)
+        var delivered: [Seq] = []
+        var partial: [Seq] = []
+        for case .event(let item) in relay.takeOutput().steps {
+            delivered.append(item.seq)
+            if item.isPartial { partial.append(item.seq) }
+        }
+        #expect(delivered == [101, 102, 300, 301] && partial == [101, 102])
+    }
+
     @Test("I3 on a faultless bus nothing is fetched in vain", arguments: seeds.prefix(10))
     func calm(seed: UInt64) {
         let world = RelayWorld(

@@ -23,7 +23,8 @@ struct Feed {
     var emptyFetches = 0
     /// Whether the database answers, and can't read the missing events: it may never. Answers and welcomes don't wait for them.
     var isUnreadable = false
-    /// Between two pages of a gap: the joining up to which the pages so far have reported who is gone.
+    /// Between two pages of a gap: the joining up to which the pages so far have reported who is gone. Up to there, a
+    /// row that changed later may be missing from what was delivered.
     var reportedUpTo: Seq?
 
     /// Attachments at a seq that the position hasn't reached yet.

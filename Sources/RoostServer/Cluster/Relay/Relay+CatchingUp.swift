@@ -29,7 +29,8 @@ extension Relay {
         guard let fetched else { return request(.fetch(fetch)) }
         catchUp.isUnreadable = false
         let user = catchUp.attachment.receiver.user
-        for item in fetched.items where item.seq > catchUp.position {
+        for var item in fetched.items where item.seq > catchUp.position {
+            item.isPartial = fetched.hasMore
             guard give(item, to: &catchUp) else { return end(token, in: fetch.stream, keepsWatch: item.keepsWatch(of: user)) }
         }
         catchUp.position = max(catchUp.position, fetched.seq)

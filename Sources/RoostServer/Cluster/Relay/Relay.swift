@@ -229,7 +229,9 @@ struct Relay {
 
     /// Delivers the next item of a live feed.
     mutating func deliver(_ item: StreamItem) {
+        var item = item
         let stream = item.stream
+        if let end = feeds[stream]?.reportedUpTo, item.seq < end { item.isPartial = true }
         counts.delivered += 1
         switch stream {
         case .channel(let channel):
@@ -302,9 +304,9 @@ struct Relay {
         let isCurrent = feeds[fetch.stream]?.position == fetch.after
         if isCurrent {
             feeds[fetch.stream]?.isPartlyRead = true
+            feeds[fetch.stream]?.reportedUpTo = fetched.hasMore ? fetched.head : nil
             for item in fetched.items { deliver(item) }
             feeds[fetch.stream]?.isPartlyRead = false
-            feeds[fetch.stream]?.reportedUpTo = fetched.hasMore ? fetched.head : nil
             releaseParked(fetch.stream)
             giveAnswers(waitingFor: fetch.stream)
         }

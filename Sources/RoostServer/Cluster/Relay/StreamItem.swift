@@ -23,6 +23,9 @@ struct StreamItem: Hashable, Sendable {
     var isDeletion = false
     /// The smallest seq of the event's messages, if they may be hidden from some receivers. Only in a channel's stream.
     var oldestMessage: Seq?
+    /// Whether messages from before its seq may be in a later item: it was read from the database in place of missed events, or arrived between
+    /// two such reads, and more of them follow. Not in a packet.
+    var isPartial = false
     /// The members of the event in JSON, without the braces.
     let json: [UInt8]
 
