@@ -36,6 +36,36 @@ struct RelayTests {
         #expect(world.faultsFound == [], "ROOST_TEST_SEED=\(seed)")
     }
 
+    @Test("what is recorded for receivers that catch up isn't copied with every further event")
+    func recordedInPlace() {
+        let channel: ChannelID = "c"
+        let stream = StreamID.channel(channel)
+        var relay = Relay()
+        relay.follow(stream)
+        relay.handle(.opened([stream: 10]), at: 0)
+        for number in Int64(1)...3 {
+            let receiver = Attachment.Receiver.connection(ConnectionID(rawValue: number), UserID("user-\(number)"))
+            relay.attach(Attachment(receiver: receiver, channel: channel, seq: 5))
+        }
+        #expect(relay.feeds[stream]?.catchUps.count == 3)
+        /// Where each receiver's items are stored.
+        func places() -> [Relay.CatchUpToken: Int] {
+            let recorded = relay.feeds[stream]?.catchUps.mapValues(\.recorded) ?? [:]
+            return recorded.mapValues { items in items.withUnsafeBytes { Int(bitPattern: $0.baseAddress) } }
+        }
+        var moveCount = 0
+        for seq in Seq(11)...1010 {
+            let former = places()
+            relay.handle(.received([StreamItem(stream: stream, after: seq - 1, seq: seq, json: [])]), at: 1)
+            _ = relay.takeOutput()
+            moveCount += places().count(where: { former[$0.key] != $0.value })
+        }
+        let counts = relay.feeds[stream]?.catchUps.values.map(\.recorded.count) ?? []
+        #expect(counts == [1000, 1000, 1000])
+        // They only move when their room doubles.
+        #expect(moveCount < 100)
+    }
+
     @Test("AM-45 an event is partial while more of the missed ones is to be read, which may have a message from before it")
     func partial() {
         let stream = StreamID.channel("c")

@@ -56,6 +56,13 @@ struct Feed {
         isLive && parked.isEmpty && parkedConnects.isEmpty && catchUps.isEmpty && (waiting.isEmpty || isUnreadable)
     }
 
+    /// Records a delivered item for the receivers that are catching up. What they have already is changed in place: a copy of the feed would have
+    /// all of it copied with every item.
+    mutating func record(_ item: StreamItem, atMost countMax: Int) {
+        let tokens = Array(catchUps.keys)
+        for token in tokens { catchUps[token]?.record(item, atMost: countMax) }
+    }
+
     /// Returns whether events can't be read that one of a user's receivers is to catch up with.
     func hasUnreadableEvents(for user: UserID) -> Bool {
         catchUps.values.contains { $0.isUnreadable && $0.attachment.receiver.user == user }
@@ -132,4 +139,10 @@ struct CatchUp {
     var emptyFetches = 0
     /// Whether the database answers, and can't read the events in between.
     var isUnreadable = false
+
+    /// Records an item. If there are more than the limit, the earlier ones are read from the database again.
+    mutating func record(_ item: StreamItem, atMost countMax: Int) {
+        if recorded.count >= countMax { recorded.removeAll() }
+        recorded.append(item)
+    }
 }

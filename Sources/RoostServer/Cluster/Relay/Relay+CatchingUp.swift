@@ -15,12 +15,8 @@ extension Relay {
 
     /// Records a delivered item for the receivers that are catching up.
     mutating func record(_ item: StreamItem) {
-        guard let feed = feeds[item.stream], !feed.catchUps.isEmpty else { return }
-        for (token, catchUp) in feed.catchUps {
-            // Items beyond the limit are read from the database again.
-            if catchUp.recorded.count >= settings.recordedItemsMax { feeds[item.stream]?.catchUps[token]?.recorded.removeAll() }
-            feeds[item.stream]?.catchUps[token]?.recorded.append(item)
-        }
+        let countMax = settings.recordedItemsMax
+        feeds[item.stream]?.record(item, atMost: countMax)
     }
 
     mutating func receiveCatchUp(_ fetched: Fetched?, for fetch: Fetch) {

@@ -213,18 +213,21 @@ struct Relay {
 
     mutating func accept(_ item: StreamItem) {
         // A stream without a feed concerns no socket of this node.
-        guard let feed = feeds[item.stream] else { return }
-        if feed.isLive, item.seq <= feed.position {
+        // No copy of the feed, which would make its next change copy what is recorded in it.
+        guard let (isLive, position) = feeds[item.stream].map({ ($0.isLive, $0.position) }) else { return }
+        if isLive, item.seq <= position {
             counts.dropped += 1
             return
         }
-        if feed.isLive, item.after <= feed.position {
+        if isLive, item.after <= position {
             deliver(item)
             return drain(item.stream)
         }
-        guard feed.waiting.count < settings.waitingItemsMax else { return noteGap(item.stream, head: item.seq) }
+        guard feeds[item.stream]?.waiting.count ?? 0 < settings.waitingItemsMax else {
+            return noteGap(item.stream, head: item.seq)
+        }
         feeds[item.stream]?.waiting[item.seq] = item
-        if feed.isLive { noteGap(item.stream, head: item.seq) }
+        if isLive { noteGap(item.stream, head: item.seq) }
     }
 
     /// Delivers the next item of a live feed.
