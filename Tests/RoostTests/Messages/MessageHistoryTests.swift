@@ -55,7 +55,8 @@ struct MessageHistoryTests {
         }
         _ = try await history.loadOlder()
         changed.finish()
-        let seen = await changes.reduce(into: [String]()) { $0.append($1) }
+        var seen: [String] = []
+        for await change in changes { seen.append(change) }
         #expect(seen == ["isLoading", "hasOlder"])
         await chat.disconnect()
     }
