@@ -69,7 +69,7 @@ struct ChannelLimitsTests {
         var entry = PolicyChanges()
         entry.usersAtCreation = .added
         let found = try [
-            refused(.isPublic, .group), refused(.isPublic, .live), refused(.isPublic, .conversation),
+            refused(.makingPublic, .group), refused(.makingPublic, .live), refused(.makingPublic, .conversation),
             refused(PolicyChanges(send: .members), .broadcast), refused(PolicyChanges(send: .members), .community),
             refused(entry, .group), refused(PolicyChanges(), .standard),
         ]
