@@ -104,7 +104,7 @@ final class Job: Sendable {
         }
     }
 
-    /// Returns the lane that runs it: the same for all operations of a channel, whichever of its names they use, otherwise of the same first user.
+    /// Returns the lane that runs it: the same for all operations of the same ``order``.
     func lane(of count: Int) -> Int {
         guard count > 1 else { return 0 }
         var hasher = Hasher()
@@ -136,14 +136,20 @@ final class Job: Sendable {
         return HeldBytes(sizeBytes, in: [memory, callerMemory].compactMap(\.self))
     }
 
-    /// The key that orders it: its channel, otherwise its first user.
+    /// The key that orders it: its channel, whichever of its names it uses, otherwise its first user. One that moves no stream has its caller's.
     var order: Order {
-        if let channel = scope.orderingChannel { .channel(channel) } else { .user(scope.users.min()) }
+        if let channel = scope.orderingChannel { return .channel(channel) }
+        if let user = scope.users.min() { return .user(user) }
+        return scope.isExclusive ? .exclusive : .caller(caller.user)
     }
 
     enum Order: Hashable {
         case channel(ChannelID)
-        case user(UserID?)
+        case user(UserID)
+        /// Changes of access and of rules. They wait for the same lock, which no other operation waits for.
+        case exclusive
+        /// The operations of a caller that move no stream, such as a query that watches what it finds.
+        case caller(UserID)
     }
 
     /// A connection's operations in one channel, which run in the order of arrival. Nil for operations over HTTP, which the client orders.

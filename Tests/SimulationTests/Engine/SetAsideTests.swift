@@ -39,6 +39,28 @@ struct SetAsideTests {
         #expect(aside.isEmpty && aside.count == 0)
     }
 
+    @Test("I23 operations that move no stream follow only their caller's, and changes of access and of rules only one another")
+    func withoutStream() {
+        func job(_ name: String, by user: UserID, _ scope: Scope = Scope()) -> Job {
+            Job(.init(operation: name, scope: scope), caller: Caller(user: user), run: { _ in [] }, destination: .waiting { _ in })
+        }
+        var aside = DeferredJobs(patience: .seconds(10), countMax: 100)
+        aside.put([job("deactivate", by: "root", Scope(access: [.user("bob")]))], at: start)
+        let first = aside.takeFollowers(of: [
+            job("query of root", by: "root"), job("query of ann", by: "ann"), job("type", by: "other", .rules),
+        ])
+        #expect(names(first.others) == ["query of root", "query of ann"])
+        #expect(names(aside.takeNext(at: start + .seconds(1))?.jobs) == ["deactivate", "type"])
+
+        aside.put([job("query of ann", by: "ann")], at: start)
+        let second = aside.takeFollowers(of: [
+            job("query of bob", by: "bob"), job("again", by: "ann"), job("profile of ann", by: "ann", .user("ann")),
+            job("revoke", by: "ann", Scope(access: [.token("t")])),
+        ])
+        #expect(names(second.others) == ["query of bob", "profile of ann", "revoke"])
+        #expect(names(aside.takeNext(at: start + .seconds(1))?.jobs) == ["query of ann", "again"])
+    }
+
     @Test("I3 operations put back precede later ones, and have waited since their arrival")
     func putBack() {
         var aside = DeferredJobs(patience: .seconds(2), countMax: 100)
