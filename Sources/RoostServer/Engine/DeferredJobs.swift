@@ -15,6 +15,9 @@ struct DeferredJobs {
     private(set) var count = 0
     private let patience: Duration
     private let countMax: Int
+    private let batchSizeMax: Int
+    /// Whether a part of the operations taken last was left, and is due at once.
+    private(set) var isBehind = false
 
     /// A channel is retried after this time, and each attempt may take as long as a lane waits for a lock.
     static let retryInterval = Duration.milliseconds(250)
@@ -26,9 +29,11 @@ struct DeferredJobs {
     /// - Parameters:
     ///   - patience: The time after which an operation is refused.
     ///   - countMax: The most operations that may be set aside.
-    init(patience: Duration, countMax: Int) {
+    ///   - batchSizeMax: The most operations that are taken together.
+    init(patience: Duration, countMax: Int, batchSizeMax: Int = 512) {
         self.patience = patience
         self.countMax = countMax
+        self.batchSizeMax = batchSizeMax
     }
 
     var isEmpty: Bool { groups.isEmpty }
@@ -54,7 +59,10 @@ struct DeferredJobs {
     mutating func put(_ jobs: [Job], at now: ContinuousClock.Instant, since: ContinuousClock.Instant? = nil) {
         count += jobs.count
         for job in jobs where groups[job.order] == nil { groups[job.order] = Group(jobs: [], since: since ?? now, triedAt: now) }
-        for (order, jobs) in Dictionary(grouping: jobs, by: \.order) { groups[order]?.jobs.insert(contentsOf: jobs, at: 0) }
+        for (order, jobs) in Dictionary(grouping: jobs, by: \.order) {
+            groups[order]?.jobs.insert(contentsOf: jobs, at: 0)
+            groups[order]?.triedAt = now
+        }
     }
 
     /// Postpones the next attempt after an unsuccessful one.
@@ -62,17 +70,30 @@ struct DeferredJobs {
     /// - Parameter waited: How long the attempt took.
     mutating func pause(after waited: Duration, at now: ContinuousClock.Instant) {
         pausedUntil = now + waited * Self.pauseFactor
+        isBehind = false
     }
 
-    /// Takes the operations of the channel to retry next.
+    /// Takes the operations of the channel to retry next: as many as one transaction may have. The rest is due at once.
     mutating func takeNext(at now: ContinuousClock.Instant) -> (jobs: [Job], since: ContinuousClock.Instant)? {
+        isBehind = false
         if let pausedUntil, now < pausedUntil { return nil }
         guard let (order, group) = groups.min(by: { $0.value.triedAt < $1.value.triedAt }),
             now - group.triedAt >= Self.retryInterval
         else { return nil }
-        groups[order] = nil
-        count -= group.jobs.count
-        return (group.jobs, group.since)
+        let jobs = Array(group.jobs.prefix(batchSizeMax))
+        isBehind = jobs.count < group.jobs.count
+        groups[order] =
+            isBehind
+            ? Group(jobs: Array(group.jobs.dropFirst(jobs.count)), since: group.since, triedAt: now - Self.retryInterval) : nil
+        count -= jobs.count
+        return (jobs, group.since)
+    }
+
+    /// Takes the operations that follow others which are given up.
+    mutating func takeFollowing(_ jobs: [Job]) -> [Job] {
+        let taken = Set(jobs.map(\.order)).flatMap { groups.removeValue(forKey: $0)?.jobs ?? [] }
+        count -= taken.count
+        return taken
     }
 
     func isPatient(since: ContinuousClock.Instant, at now: ContinuousClock.Instant) -> Bool { now - since < patience }

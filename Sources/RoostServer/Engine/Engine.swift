@@ -110,7 +110,10 @@ final class Engine: Sendable {
         for (number, queue) in lanes.enumerated() {
             threads.start("roost-lane-\(number + 1)") { [self] in
                 let deferredJobsMax = configuration.queueSizeMax / max(1, database.laneCount)
-                run(Lane(number: number, patience: configuration.lockPatience, deferredJobsMax: deferredJobsMax), queue)
+                let lane = Lane(
+                    number: number, patience: configuration.lockPatience, deferredJobsMax: deferredJobsMax,
+                    batchSizeMax: configuration.batchSizeMax)
+                run(lane, queue)
             }
         }
         for number in 1...max(1, database.readerCount) {
@@ -163,7 +166,7 @@ final class Engine: Sendable {
         var started = DispatchTime.now()
         // After a pause the lane does, once, the work that would otherwise delay a batch.
         var pause: Duration? = Self.pauseBeforeIdleWork
-        while let batch = queue.next(within: lane.isWaiting ? .milliseconds(50) : pause) {
+        while let batch = queue.next(within: lane.isWaiting ? .milliseconds(lane.isBehind ? 0 : 50) : pause) {
             if batch.isEmpty, !lane.isWaiting {
                 maintain(lane: number, isIdle: true)
                 pause = database.isMaintaining(lane: number) ? .milliseconds(20) : nil

@@ -15,13 +15,17 @@ struct Lane {
     /// - Parameters:
     ///   - patience: How long an operation waits for a lock before it is refused.
     ///   - deferredJobsMax: The most operations that may wait for locks.
-    init(number: Int, patience: Duration, deferredJobsMax: Int) {
+    ///   - batchSizeMax: The most of them that are retried in one transaction.
+    init(number: Int, patience: Duration, deferredJobsMax: Int, batchSizeMax: Int = 512) {
         self.number = number
-        aside = DeferredJobs(patience: patience, countMax: deferredJobsMax)
+        aside = DeferredJobs(patience: patience, countMax: deferredJobsMax, batchSizeMax: batchSizeMax)
     }
 
     /// Whether operations are set aside for a retry: then ``run(_:in:_:_:)`` is also called without new ones.
     var isWaiting: Bool { !aside.isEmpty }
+
+    /// Whether some of them have only waited for a transaction with room: they are due at once.
+    var isBehind: Bool { aside.isBehind }
 
     /// Runs the operations of a batch, and then those set aside that are due.
     mutating func run(
@@ -45,7 +49,7 @@ struct Lane {
         if locked.isEmpty || aside.isPatient(since: since, at: now) {
             aside.put(locked, at: now, since: since)
         } else {
-            WriteBatch.refuse(locked, after: DatabaseFailure.lockedTooLong, perform)
+            WriteBatch.refuse(locked + aside.takeFollowing(locked), after: DatabaseFailure.lockedTooLong, perform)
         }
     }
 

@@ -26,18 +26,19 @@ struct LaneTests {
         private let start = ContinuousClock.now
         private var lane: Lane
 
-        init(patience: Duration = .seconds(10), deferredJobsMax: Int = 100) throws {
+        init(patience: Duration = .seconds(10), deferredJobsMax: Int = 100, batchSizeMax: Int = 100) throws {
             database = try SimulatedDatabase(directory: directory)
             var settings = BatchSettings(access: try AccessGate(database), presence: PresenceBoard())
             let (state, start) = (state, start)
             settings.clock = { start + .milliseconds(state.milliseconds.load(ordering: .relaxed)) }
             self.settings = settings
-            lane = Lane(number: 0, patience: patience, deferredJobsMax: deferredJobsMax)
+            lane = Lane(number: 0, patience: patience, deferredJobsMax: deferredJobsMax, batchSizeMax: batchSizeMax)
         }
 
         deinit { try? FileManager.default.removeItem(at: directory) }
 
         var isWaiting: Bool { lane.isWaiting }
+        var isBehind: Bool { lane.isBehind }
 
         func hold(_ channels: Set<ChannelID>) { state.held.withLock { $0 = channels } }
 
@@ -164,6 +165,26 @@ struct LaneTests {
         #expect(!world.isWaiting)
         world.hold([])
         #expect(world.run(["a 4"]) == ["a 4"])
+    }
+
+    @Test("I1 I3 operations set aside are written in transactions of the usual size, and refused together")
+    func batches() throws {
+        let world = try World(patience: .seconds(2), batchSizeMax: 2)
+        world.hold(["a"])
+        #expect(world.run(["a 1", "a 2", "a 3", "a 4", "a 5"]) == [])
+        world.hold([])
+        #expect(world.run([], after: 300) == ["a 1", "a 2"])
+        #expect(world.isBehind)
+        #expect(world.run(["a 6"]) == ["a 3", "a 4"])
+        #expect(world.run([]) == ["a 5", "a 6"])
+        #expect(!world.isWaiting && !world.isBehind)
+
+        world.hold(["a"])
+        #expect(world.run(["a 7", "a 8", "a 9"]) == [])
+        #expect(world.run([], after: 300) == [])
+        #expect(!world.isBehind)
+        #expect(world.run([], after: 2000) == ["a unavailable", "a unavailable", "a unavailable"])
+        #expect(!world.isWaiting)
     }
 
     @Test("I1 only so many operations are set aside; further ones are refused, and other channels continue")

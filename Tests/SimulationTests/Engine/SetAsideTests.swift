@@ -81,6 +81,40 @@ struct SetAsideTests {
         #expect(!aside.isPatient(since: start, at: start + .seconds(2)))
     }
 
+    @Test(
+        "I3 NF-04 no more operations are taken together than one transaction may have; the rest is due at once, after other channels"
+    )
+    func batches() {
+        var aside = DeferredJobs(patience: .seconds(10), countMax: 1000)
+        let all = (1...600).map { "a \($0)" }
+        aside.put(jobs(all), at: start)
+        aside.put(jobs(["b 601"]), at: start + .milliseconds(1))
+        let now = start + .seconds(1)
+        let first = aside.takeNext(at: now)
+        #expect(names(first?.jobs) == Array(all.prefix(512)))
+        #expect(aside.isBehind && aside.count == 89)
+        _ = aside.takeFollowers(of: jobs(["a 602"]))
+        #expect(names(aside.takeNext(at: now)?.jobs) == ["b 601"])
+        let rest = aside.takeNext(at: now)
+        #expect(names(rest?.jobs) == Array(all.suffix(88)) + ["a 602"])
+        #expect(rest?.since == start)
+        #expect(!aside.isBehind && aside.isEmpty && aside.count == 0)
+    }
+
+    @Test("I3 operations put back before the rest of their channel are retried with it after the usual time, or given up with it")
+    func rest() {
+        var aside = DeferredJobs(patience: .seconds(10), countMax: 100, batchSizeMax: 2)
+        aside.put(jobs(["a 1", "a 2", "a 3"]), at: start)
+        let now = start + .seconds(1)
+        let first = aside.takeNext(at: now)
+        aside.put(first?.jobs ?? [], at: now, since: first?.since)
+        #expect(aside.takeNext(at: now + .milliseconds(249)) == nil)
+        let second = aside.takeNext(at: now + .milliseconds(250))
+        #expect(names(second?.jobs) == ["a 1", "a 2"])
+        #expect(names(aside.takeFollowing(second?.jobs ?? [])) == ["a 3"])
+        #expect(aside.isEmpty && aside.count == 0)
+    }
+
     @Test("I3 the channel that was tried longest ago is tried next")
     func turns() {
         var aside = DeferredJobs(patience: .seconds(10), countMax: 100)
@@ -147,7 +181,7 @@ struct SetAsideTests {
     func random(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let countMax = random.number(1...20)
-        var aside = DeferredJobs(patience: .seconds(10), countMax: countMax)
+        var aside = DeferredJobs(patience: .seconds(10), countMax: countMax, batchSizeMax: random.number(1...6))
         var now = start
         var (came, gone): ([String: [String]], [String: [String]]) = ([:], [:])
         var (held, number) = (0, 0)
