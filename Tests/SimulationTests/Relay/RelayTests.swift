@@ -66,6 +66,46 @@ struct RelayTests {
         #expect(moveCount < 100)
     }
 
+    @Test("events that wait for the database are bounded in bytes; it has those beyond once it is back")
+    func waitingBytes() {
+        let stream = StreamID.channel("c")
+        // The items share it, so the test itself needs little memory.
+        let json = [UInt8](repeating: 32, count: 500_000)
+        func item(_ after: Seq, _ seq: Seq) -> StreamItem { StreamItem(stream: stream, after: after, seq: seq, json: json) }
+        var relay = Relay()
+        relay.follow(stream)
+        relay.handle(.openFailed([stream]), at: 0)
+        relay.handle(.received((Seq(11)...210).map { item($0 - 1, $0) }), at: 1)
+        let kept = relay.feeds[stream]?.waiting.count ?? 0
+        #expect(kept > 50 && kept * json.count <= 32 << 20)
+        relay.handle(.opened([stream: 10]), at: 2)
+        relay.handle(.tick, at: 100)
+        let position = 10 + Seq(kept)
+        let gap = Relay.Fetch(stream: stream, after: position, purpose: .gap)
+        #expect(relay.takeOutput().requests.contains(.fetch(gap)))
+        relay.handle(.fetched(gap, .init(items: [item(position, 210)], seq: 210, hasMore: false, head: 210)), at: 110)
+        #expect(relay.feeds[stream]?.position == 210 && relay.gaps.isEmpty && relay.waitingSizeBytes == 0)
+    }
+
+    @Test("what is recorded for a receiver that catches up is bounded in bytes")
+    func recordedBytes() {
+        let channel: ChannelID = "c"
+        let stream = StreamID.channel(channel)
+        let json = [UInt8](repeating: 32, count: 300_000)
+        var settings = Relay.Settings()
+        settings.recordedSizeBytesMax = 1 << 20
+        var relay = Relay(settings: settings)
+        relay.follow(stream)
+        relay.handle(.opened([stream: 10]), at: 0)
+        relay.attach(Attachment(receiver: .connection(ConnectionID(rawValue: 1), "ann"), channel: channel, seq: 5))
+        var largest = 0
+        for seq in Seq(11)...30 {
+            relay.handle(.received([StreamItem(stream: stream, after: seq - 1, seq: seq, json: json)]), at: 1)
+            largest = max(largest, relay.feeds[stream]?.catchUps.values.first?.recorded.count ?? 0)
+        }
+        #expect(largest == 3)
+    }
+
     @Test("AM-45 an event is partial while more of the missed ones is to be read, which may have a message from before it")
     func partial() {
         let stream = StreamID.channel("c")

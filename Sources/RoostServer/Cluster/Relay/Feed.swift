@@ -58,9 +58,9 @@ struct Feed {
 
     /// Records a delivered item for the receivers that are catching up. What they have already is changed in place: a copy of the feed would have
     /// all of it copied with every item.
-    mutating func record(_ item: StreamItem, atMost countMax: Int) {
+    mutating func record(_ item: StreamItem, atMost countMax: Int, sizeBytesMax: Int) {
         let tokens = Array(catchUps.keys)
-        for token in tokens { catchUps[token]?.record(item, atMost: countMax) }
+        for token in tokens { catchUps[token]?.record(item, atMost: countMax, sizeBytesMax: sizeBytesMax) }
     }
 
     /// Returns whether events can't be read that one of a user's receivers is to catch up with.
@@ -134,15 +134,25 @@ struct CatchUp {
     var attachment: Attachment
     /// The receiver has events up to here.
     var position: Seq
-    var recorded: [StreamItem] = []
+    private(set) var recorded: [StreamItem] = []
+    private var recordedSizeBytes = 0
     /// How many times in a row the database had nothing newer although the feed is ahead.
     var emptyFetches = 0
     /// Whether the database answers, and can't read the events in between.
     var isUnreadable = false
 
-    /// Records an item. If there are more than the limit, the earlier ones are read from the database again.
-    mutating func record(_ item: StreamItem, atMost countMax: Int) {
-        if recorded.count >= countMax { recorded.removeAll() }
+    init(attachment: Attachment, position: Seq) {
+        self.attachment = attachment
+        self.position = position
+    }
+
+    /// Records an item. If there are more than the limits, the earlier ones are read from the database again.
+    mutating func record(_ item: StreamItem, atMost countMax: Int, sizeBytesMax: Int) {
+        if recorded.count >= countMax || recordedSizeBytes + item.sizeBytes > sizeBytesMax {
+            recorded.removeAll()
+            recordedSizeBytes = 0
+        }
         recorded.append(item)
+        recordedSizeBytes += item.sizeBytes
     }
 }

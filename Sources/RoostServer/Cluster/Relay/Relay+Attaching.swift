@@ -22,13 +22,15 @@ extension Relay {
         feed.isLive = true
         feed.position = head
         feed.knownSince = head
-        feed.head = head
+        feed.head = max(feed.head, head)
         feed.touchedAt = now
         feeds[stream] = feed
         releaseParked(stream)
         drain(stream)
         giveAnswers(waitingFor: stream)
-        if let feed = feeds[stream], let ahead = feed.waiting.keys.max() { noteGap(stream, head: ahead) }
+        guard let opened = feeds[stream] else { return }
+        let ahead = max(opened.head, opened.waiting.keys.max() ?? 0)
+        if ahead > opened.position { noteGap(stream, head: ahead) }
     }
 
     /// Opens streams again after a failure.
@@ -58,6 +60,7 @@ extension Relay {
                 possiblyUnused.insert(stream)
                 continue
             }
+            dropWaiting(of: stream)
             feeds[stream] = nil
             gaps.remove(stream)
             closed.append(stream)

@@ -15,8 +15,8 @@ extension Relay {
 
     /// Records a delivered item for the receivers that are catching up.
     mutating func record(_ item: StreamItem) {
-        let countMax = settings.recordedItemsMax
-        feeds[item.stream]?.record(item, atMost: countMax)
+        let (countMax, sizeBytesMax) = (settings.recordedItemsMax, settings.recordedSizeBytesMax)
+        feeds[item.stream]?.record(item, atMost: countMax, sizeBytesMax: sizeBytesMax)
     }
 
     mutating func receiveCatchUp(_ fetched: Fetched?, for fetch: Fetch) {

@@ -36,6 +36,10 @@ struct Relay {
         /// The most items that wait in one feed, and that are recorded for one receiver. Any more are fetched when their turn comes.
         var waitingItemsMax = 1000
         var recordedItemsMax = 2000
+        /// The most bytes of the items that wait in all feeds, and of those that are recorded for one receiver. While the database is away, feeds
+        /// can't be opened, and a user on another node decides how much is sent to them.
+        var waitingSizeBytesMax = 32 << 20
+        var recordedSizeBytesMax = 4 << 20
         /// How long a feed without sockets is kept, and how often such feeds are searched for.
         var idleTime: Time = 5000
         var retireInterval: Time = 1000
@@ -136,6 +140,8 @@ struct Relay {
     private(set) var steps: [Step] = []
     private(set) var requests: [Request] = []
     var feeds: [StreamID: Feed] = [:]
+    /// The size of the items that wait in all feeds.
+    private(set) var waitingSizeBytes = 0
     /// Feeds with missing events.
     var gaps: Set<StreamID> = []
     /// Feeds that may have no socket.
@@ -223,11 +229,33 @@ struct Relay {
             deliver(item)
             return drain(item.stream)
         }
-        guard feeds[item.stream]?.waiting.count ?? 0 < settings.waitingItemsMax else {
-            return noteGap(item.stream, head: item.seq)
+        let hasRoom = waitingSizeBytes + item.sizeBytes <= settings.waitingSizeBytesMax
+        if hasRoom, feeds[item.stream]?.waiting.count ?? 0 < settings.waitingItemsMax {
+            keepWaiting(item)
+        } else if !isLive {
+            // It is read from the database once the feed is open.
+            let head = feeds[item.stream]?.head ?? 0
+            feeds[item.stream]?.head = max(head, item.seq)
         }
-        feeds[item.stream]?.waiting[item.seq] = item
         if isLive { noteGap(item.stream, head: item.seq) }
+    }
+
+    private mutating func keepWaiting(_ item: StreamItem) {
+        let former = feeds[item.stream]?.waiting.updateValue(item, forKey: item.seq)
+        waitingSizeBytes += item.sizeBytes - (former?.sizeBytes ?? 0)
+    }
+
+    private mutating func takeWaiting(_ seq: Seq, of stream: StreamID) -> StreamItem? {
+        guard let item = feeds[stream]?.waiting.removeValue(forKey: seq) else { return nil }
+        waitingSizeBytes -= item.sizeBytes
+        return item
+    }
+
+    /// Drops all items that wait in a feed.
+    mutating func dropWaiting(of stream: StreamID) {
+        guard let waiting = feeds[stream]?.waiting, !waiting.isEmpty else { return }
+        for item in waiting.values { waitingSizeBytes -= item.sizeBytes }
+        feeds[stream]?.waiting = [:]
     }
 
     /// Delivers the next item of a live feed.
@@ -260,13 +288,13 @@ struct Relay {
     /// Delivers the waiting items whose turn has come, and drops older ones.
     mutating func drain(_ stream: StreamID) {
         while feeds[stream]?.isLive == true, let position = feeds[stream]?.position,
-            let next = feeds[stream]?.waiting.removeValue(forKey: position + 1)
+            let next = takeWaiting(position + 1, of: stream)
         {
             deliver(next)
         }
         guard let feed = feeds[stream], feed.gapSince != nil || !feed.waiting.isEmpty else { return }
         for seq in feed.waiting.keys where seq <= feed.position {
-            feeds[stream]?.waiting[seq] = nil
+            _ = takeWaiting(seq, of: stream)
             counts.dropped += 1
         }
         if feed.waiting.allSatisfy({ $0.key <= feed.position }), feed.head <= feed.position {
@@ -324,8 +352,8 @@ struct Relay {
     /// Drops the waiting items: the database has nothing newer after repeated fetches, so they were never committed. If they were,
     /// comparing positions finds them.
     private mutating func forgetWaiting(_ stream: StreamID) {
+        dropWaiting(of: stream)
         guard var feed = feeds[stream] else { return }
-        feed.waiting = [:]
         feed.head = feed.position
         feed.gapSince = nil
         feed.reportedUpTo = nil

@@ -55,6 +55,9 @@ struct StreamItem: Hashable, Sendable {
 }
 
 extension StreamItem {
+    /// Its approximate size in memory.
+    var sizeBytes: Int { 300 + json.count }
+
     /// Returns whether a watch that a user began as a non-member continues, since the item reports that they are a member from then on.
     func keepsWatch(of user: UserID) -> Bool { !isDeletion && left.contains { $0.user == user && $0.isBack } }
 
