@@ -27,7 +27,7 @@ import Testing
             UpdateMe(displayName: "x"), LeaveChannel(channel: "general"), QueryChannels(),
         ] as [any Handled] {
             let refusal = try world.refusal(operation, as: "bob")
-            #expect(refusal?.code == .userDeactivated && refusal?.status == 403, "\(type(of: operation).name)")
+            #expect(refusal?.code == .userDeactivated && refusal?.code.httpStatus == 403, "\(type(of: operation).name)")
         }
         // Others write to the channel, which still has its member.
         try world.send("after", to: "general", as: "ann")
