@@ -70,6 +70,9 @@ import Testing
         try Data("{".utf8).write(to: ring.url)
         let unreadable = try await refusal(["--with-secret"])
         #expect(unreadable.hasPrefix("Error: DATA/token-keys.json isn't a key ring: it isn't a JWK set"), "\(unreadable)")
+        try Data(#"{"keys":[{"kty":"oct","kid":"k1","alg":"HS256","k":"abc"}]}"#.utf8).write(to: ring.url)
+        let unusable = try await refusal(["--with-secret"])
+        #expect(unusable.hasPrefix("Error: DATA/token-keys.json isn't a key ring: key k1: "), "\(unusable)")
         try FileManager.default.removeItem(at: ring.url)
         // Without the secret too: the backup would say that there were no keys.
         for options in [["--with-secret"], []] as [[String]] { found.append(try await refusal(options)) }

@@ -410,8 +410,28 @@ import Testing
         let checks = ["database file", "page checksums", "file modes", "open files of the server", "secret"]
         #expect(findings.filter { checks.contains($0.check) && $0.result != "ok" }.map(\.check) == [])
         let sync = findings.first { $0.check == "fsync" }
-        #expect(sync?.found == "not measured while process \(getpid()) restores a backup here or starts")
+        #expect(sync?.found == "not measured while another process restores a backup here or starts")
         lock.release()
+    }
+
+    @Test("a restore in a container, whose process doesn't exist here, is left alone as well")
+    func duringARestoreElsewhere() async throws {
+        let directory = TemporaryDirectory.make()
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
+        let file = directory.appending(path: "roost.lock")
+        // Linux has no process of a higher number than 4194304.
+        try Data("4194305\n".utf8).write(to: file)
+        let lock = open(file.path, O_RDWR | O_CLOEXEC)
+        defer { close(lock) }
+        try #require(flock(lock, LOCK_EX | LOCK_NB) == 0)
+        let database = directory.appending(path: "roost.sqlite")
+        try Data("x".utf8).write(to: database)
+        try setMode(0o600, of: database)
+        let (_, findings) = try await doctor(directory)
+        #expect(openFilesOfServer(findings)?.found.contains("can't be seen from here") == true)
+        #expect(findings.first { $0.check == "database file" } == nil)
+        #expect(
+            findings.first { $0.check == "fsync" }?.found == "not measured while another process restores a backup here or starts")
     }
 
     @Test("a variable that looks like a setting and isn't one is a warning, and so are those that Kubernetes sets")

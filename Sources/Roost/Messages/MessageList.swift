@@ -255,7 +255,8 @@ public final class MessageList {
         }
         let (channel, user, pending, asked, status) = (channelId, user, pending, opening, driver.statuses.current)
         let (known, knownMark, renamed, awaitsUnread, hasEnded) = (window, mark, renamed, awaitsUnread, follower.hasEnded)
-        let (knownItem, start) = (anchorItem, shown.start)
+        let (knownItem, moment) = (anchorItem, shown.now)
+        let start = moment.start
         let read = try await files.store.read { database in
             var (window, mark, anchorItem) = (known, knownMark, knownItem)
             try window.refreshUsers(renamed, in: database)
@@ -292,7 +293,7 @@ public final class MessageList {
                 hasFoundPlace: isUnreadFound || opening != nil, missing: step.load, awaitsConnection: step == .wait,
                 pending: try unsent.withCurrentUsers(from: user, in: database))
         }
-        guard show(read, after: asked) else { return try await self.read(move) }
+        guard show(read, after: asked, at: moment) else { return try await self.read(move) }
         if awaitsConnection { await follower.lookForConnection() }
         guard !isOpened else { return }
         isOpened = true
@@ -333,12 +334,12 @@ public final class MessageList {
     }
 
     /// Returns false if it shows nothing, because messages that were read are about to be deleted.
-    private func show(_ read: Reading, after asked: MessageOpening?) -> Bool {
+    private func show(_ read: Reading, after asked: MessageOpening?, at moment: ShownMessages.List.Moment) -> Bool {
         // The app may have asked for something else meanwhile, which is read next.
         guard opening == asked, queuedMoves == 0 || !read.hasFoundPlace else { return true }
         // The messages for a place arrive page by page.
         let first = read.window.rows.first?.seq
-        guard shown.shows(from: read.opening == nil ? first ?? .max : 0, at: first) else { return false }
+        guard shown.shows(from: read.opening == nil ? first ?? .max : 0, at: first, readAt: moment) else { return false }
         (window, mark, opening, missing) = (read.window, read.mark, read.opening, read.missing)
         awaitsConnection = read.awaitsConnection
         renamed = []

@@ -21,6 +21,9 @@ final class ShownMessages: Sendable {
         var shown: [Int: Shown] = [:]
         /// The seqs from which channels keep their messages, while the earlier ones are being deleted.
         var starts: [ChannelID: Seq] = [:]
+        /// How many times messages were deleted, and the last of them for each channel with a list.
+        var trimCount = 0
+        var trimmed: [ChannelID: (count: Int, start: Seq)] = [:]
 
         var firsts: [ChannelID: Seq] {
             shown.values.reduce(into: [:]) { firsts, shown in
@@ -43,6 +46,9 @@ final class ShownMessages: Sendable {
             let firsts = lists.firsts
             guard starts.allSatisfy({ $0.value <= firsts[$0.key] ?? .max }) else { return false }
             lists.starts = starts
+            lists.trimCount += starts.isEmpty ? 0 : 1
+            lists.trimmed = lists.trimmed.filter { firsts[$0.key] != nil }
+            for (channel, start) in starts where firsts[channel] != nil { lists.trimmed[channel] = (lists.trimCount, start) }
             return true
         }
     }
@@ -78,9 +84,18 @@ final class ShownMessages: Sendable {
 
         deinit { _ = all.lists.withLockedValue { $0.shown.removeValue(forKey: number) } }
 
-        /// The seq from which the channel keeps its messages, while the earlier ones are being deleted; nil while none are.
-        var start: Seq? {
-            all.lists.withLockedValue { lists in lists.shown[number].flatMap { lists.starts[$0.channel] } }
+        /// What is known of deletions when a read begins.
+        struct Moment {
+            /// The seq from which the channel keeps its messages, while the earlier ones are being deleted; nil while none are.
+            var start: Seq?
+            /// How many times messages were deleted until then.
+            fileprivate var trimCount: Int
+        }
+
+        var now: Moment {
+            all.lists.withLockedValue { lists in
+                Moment(start: lists.shown[number].flatMap { lists.starts[$0.channel] }, trimCount: lists.trimCount)
+            }
         }
 
         /// Records what the list shows.
@@ -88,11 +103,12 @@ final class ShownMessages: Sendable {
         /// - Parameters:
         ///   - first: The first message that has to stay: ``Seq/max`` for none, 0 if the list is about to show others.
         ///   - place: The seq of the first message that it shows; nil for none.
-        /// - Returns: False if that message is being deleted. Nothing is recorded then, and the list has to read again.
-        func shows(from first: Seq, at place: Seq?) -> Bool {
+        ///   - moment: When what it shows was read.
+        /// - Returns: False if the deletion of that message has begun since. Nothing is recorded then, and the list has to read again.
+        func shows(from first: Seq, at place: Seq?, readAt moment: Moment) -> Bool {
             all.lists.withLockedValue { lists in
                 guard let channel = lists.shown[number]?.channel else { return true }
-                if let place, let start = lists.starts[channel], place < start { return false }
+                if let place, let last = lists.trimmed[channel], last.count > moment.trimCount, place < last.start { return false }
                 lists.shown[number]?.first = first
                 lists.shown[number]?.place = place
                 return true

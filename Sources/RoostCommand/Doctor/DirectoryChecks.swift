@@ -132,10 +132,8 @@ struct DirectoryChecks {
 
     /// A restore ends if another process makes a file in the directory that it fills, as this measurement does.
     private func syncing(in directory: URL) -> Finding {
-        guard let process = FileChecks(directory: directory, isDatabaseHere: true).fillingProcess else {
-            return DiskSync.finding(in: directory)
-        }
-        return Finding("fsync", .ok, "not measured while process \(process) restores a backup here or starts")
+        guard FileChecks(directory: directory, isDatabaseHere: true).isBeingFilled else { return DiskSync.finding(in: directory) }
+        return Finding("fsync", .ok, "not measured while another process restores a backup here or starts")
     }
 
     private func space(in directory: URL) -> Finding {

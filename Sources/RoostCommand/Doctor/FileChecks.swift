@@ -24,7 +24,7 @@ struct FileChecks {
     func findings() -> [Finding] {
         guard isDatabaseHere else { return [] }
         // What a restore has made so far isn't what a server will find.
-        guard fillingProcess == nil else { return [modes(), openFiles()].compactMap { $0 } }
+        guard !isBeingFilled else { return [modes(), openFiles()].compactMap { $0 } }
         return [pieces(), checksums(), modes(), logSize(), openFiles()].compactMap { $0 }
     }
 
@@ -131,10 +131,14 @@ struct FileChecks {
         return ProcessTimes(of: "\(process)")?.startedAt
     }
 
-    /// The process that has the directory without its state: one that restores a backup into it, or a server that is just starting.
-    var fillingProcess: Int32? {
-        guard case .process(let process, let files) = holder(), !hasState(files) else { return nil }
-        return process
+    /// Whether a process has the directory without its state: one that restores a backup into it, or a server that is just starting.
+    var isBeingFilled: Bool {
+        switch holder() {
+        case .none: false
+        case .process(_, let files): !hasState(files)
+        // Its open files can't be seen, but a running server has made its state.
+        case .hidden: File(path: state) == nil
+        }
     }
 
     /// Compares the files that the serving process has open with those now in the directory.
@@ -188,6 +192,7 @@ struct FileChecks {
         guard let text = try? String(contentsOfFile: lock, encoding: .utf8),
             let process = Int32(text.trimmingCharacters(in: .whitespacesAndNewlines)), process > 0
         else { return invisible }
+        if kill(process, 0) != 0, errno == ESRCH { return invisible }
         guard let files = Self.openFiles(of: process) else {
             return .hidden("process \(process) is another user's: run this as that user, or as root, to compare")
         }

@@ -159,12 +159,16 @@ extension Context {
     func requireFewKeptBytes(of messages: [Message], besides sizeBytes: Int) throws {
         guard let channel = messages.first?.channelId else { return }
         let limit = Limits.deletedMessagesSizeBytes
-        let edited: SQL = "SELECT seq FROM message_versions WHERE channel_id = \(channel) AND seq IN (\(list: messages.map(\.seq)))"
+        // With undeletion, only what would be kept for longer is written again.
+        let end = Timestamp(milliseconds: now.milliseconds + Int64(options.undeletionSeconds) * 1000)
+        let moves: SQL = options.undeletionSeconds > 0 ? " AND kept_until > \(end)" : ""
+        let edited: SQL =
+            "SELECT seq FROM message_versions WHERE channel_id = \(channel) AND seq IN (\(list: messages.map(\.seq)))\(moves)"
         var sizeBytes = sizeBytes
         // One message at a time: those of all may be too much for the memory.
         for seq in Set(try transaction.bypassingBatchMemory { try transaction.rows(edited) { $0.int64() } }) {
             let contents: SQL =
-                "SELECT \(MessageContent.columns) FROM message_versions WHERE channel_id = \(channel) AND seq = \(seq)"
+                "SELECT \(MessageContent.columns) FROM message_versions WHERE channel_id = \(channel) AND seq = \(seq)\(moves)"
             sizeBytes += try transaction.bypassingBatchMemory {
                 try transaction.rows(contents) { try MessageContent(reading: &$0).sizeBytes }.reduce(0, +)
             }

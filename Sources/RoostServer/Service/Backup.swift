@@ -180,8 +180,23 @@ package struct Backup: Codable, Sendable {
         }
     }
 
-    /// Checks a secret or a key ring that a backup includes as a restore does. The server has its own in memory, and doesn't notice what became of
-    /// the file.
+    /// Reads the key ring of a data directory, if it has one, as a start does. The server has its own in memory.
+    ///
+    /// - Parameter isSecretRetired: Whether the server has retired its token secret, so the ring has to say so.
+    /// - Throws: ``Unusable``.
+    package static func requireUsableKeyRing(of data: URL, isSecretRetired: Bool) async throws {
+        let file = data.appending(path: keysName)
+        guard FileManager.default.fileExists(atPath: file.path) else { return }
+        let content = try contents(of: file)
+        let ring: TokenKeySet
+        do { ring = try await TokenKeySet(content) } catch { throw Unusable(wrong: file, "isn't a key ring: \(error)") }
+        guard ring.isTokenSecretRetired || !isSecretRetired else {
+            throw Unusable(wrong: file, "doesn't say any longer that the token secret is retired")
+        }
+    }
+
+    /// Checks a secret or a key ring that a backup includes. The server has its own in memory, and doesn't notice what became of the file. The content
+    /// of the ring's keys is checked before (``requireUsableKeyRing(of:isSecretRetired:)``).
     private static func requireRestorable(_ content: Data, of file: URL, _ fingerprint: String?) throws {
         switch file.lastPathComponent {
         case secretName:

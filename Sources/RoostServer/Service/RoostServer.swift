@@ -350,6 +350,9 @@ public struct RoostServer: Service {
         do {
             return try await ControlSocket.listen(in: directory, group: group) { request in
                 do {
+                    if request.withSecret {
+                        try await Backup.requireUsableKeyRing(of: directory, isSecretRetired: tokens.isTokenSecretRetired)
+                    }
                     let backup = try Backup.make(
                         of: file, data: directory, withSecret: request.withSecret, needsKeyRing: tokens.needsKeyRing,
                         in: URL(filePath: request.backup, directoryHint: .isDirectory))

@@ -38,6 +38,24 @@ struct DeletionTests {
         #expect(after.filter { !Self.place.contains($0.key) && !isEmptied($0.key, $0.value) }.map(\.key) == [])
     }
 
+    @Test("I18 R24 kept versions that a deletion doesn't touch don't count for the limit of a call")
+    func untouchedVersions() throws {
+        let world = try CoreWorld()
+        (world.options.undeletionSeconds, world.options.versionSeconds) = (86_400, 3600)
+        try world.channel("room", owner: "ann", members: ["ben"])
+        let long = String(repeating: "\u{1F600}", count: 19_990)
+        let sent = try (0..<8).map { number in
+            let content = SendMessage(channel: "room", clientId: ClientID("\(number)"), text: "0 \(long)", data: long)
+            let message = try world.perform(content, as: "ben").messageId
+            for text in 1..<10 {
+                try world.perform(EditMessage(channel: "room", message: message, text: "\(text) \(long)"), as: "ben")
+            }
+            try world.perform(EditMessage(channel: "room", message: message, text: "short", data: ""), as: "ben")
+            return message
+        }
+        try world.perform(DeleteMessages(channel: "room", messages: sent), as: "ben")
+    }
+
     /// The columns of a message's row by their names, as text.
     private func columns(of message: Message, in world: CoreWorld) throws -> [String: String?] {
         let names: SQL =

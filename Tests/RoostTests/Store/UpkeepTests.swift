@@ -171,16 +171,19 @@ struct UpkeepTests {
         let list = shown.add("a")
         // It may open anywhere.
         #expect(!shown.beginTrimming(["a": 1]))
-        #expect(list.shows(from: 800, at: 800))
-        #expect(!shown.beginTrimming(["a": 801]) && list.start == nil)
+        #expect(list.shows(from: 800, at: 800, readAt: list.now))
+        #expect(!shown.beginTrimming(["a": 801]) && list.now.start == nil)
         list.beginMove()
         #expect(!shown.beginTrimming(["a": 800]))
         list.endMove()
-        #expect(shown.beginTrimming(["a": 800, "b": 5]) && list.start == 800)
-        #expect(!list.shows(from: 770, at: 770) && shown.firsts == ["a": 800])
+        let before = list.now
+        #expect(shown.beginTrimming(["a": 800, "b": 5]) && list.now.start == 800)
+        #expect(!list.shows(from: 770, at: 770, readAt: before) && shown.firsts == ["a": 800])
         shown.endTrimming()
-        #expect(list.start == nil && list.shows(from: 770, at: 770))
-        #expect(!shown.beginTrimming(["a": 800]) && list.start == nil)
+        // What was read before they were deleted isn't shown afterwards either.
+        #expect(list.now.start == nil && !list.shows(from: 770, at: 770, readAt: before))
+        #expect(list.shows(from: 800, at: 800, readAt: before) && list.shows(from: 770, at: 770, readAt: list.now))
+        #expect(!shown.beginTrimming(["a": 800]) && list.now.start == nil)
     }
 
     @Test("a cache that another chat has open isn't trimmed: that chat knows what its lists show")
