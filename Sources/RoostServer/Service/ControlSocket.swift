@@ -54,7 +54,7 @@ package enum ControlSocket {
 
     /// Listens until the channel is closed.
     static func listen(
-        in directory: URL, group: any EventLoopGroup, _ handle: @escaping @Sendable (Request) -> Answer
+        in directory: URL, group: any EventLoopGroup, _ handle: @escaping @Sendable (Request) async -> Answer
     ) async throws -> any Channel {
         let path = path(in: directory)
         unlink(path)
@@ -67,6 +67,16 @@ package enum ControlSocket {
         }
         chmod(path, 0o600)
         return channel
+    }
+
+    /// Runs work that may take long in a thread of its own: neither on an event loop nor on a thread of the concurrency runtime.
+    static func inThread<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread {
+                ThreadName.set("roost-control")
+                continuation.resume(with: Result(catching: work))
+            }
+        }
     }
 
     /// Sends a request to the server that runs on a data directory.
@@ -99,11 +109,11 @@ package enum ControlSocket {
         typealias InboundIn = ByteBuffer
         typealias OutboundOut = ByteBuffer
 
-        private let handle: @Sendable (Request) -> Answer
+        private let handle: @Sendable (Request) async -> Answer
         private var received = ByteBuffer()
         private var isAsked = false
 
-        init(_ handle: @escaping @Sendable (Request) -> Answer) { self.handle = handle }
+        init(_ handle: @escaping @Sendable (Request) async -> Answer) { self.handle = handle }
 
         func channelRead(context: ChannelHandlerContext, data: NIOAny) {
             guard !isAsked else { return }
@@ -115,10 +125,7 @@ package enum ControlSocket {
                 return context.close(promise: nil)
             }
             let (handle, channel) = (handle, context.channel)
-            // This may take long, so it runs neither on the event loop nor on a thread of the concurrency runtime.
-            Thread.detachNewThread {
-                ThreadName.set("roost-control")
-                let answer = handle(request)
+            context.eventLoop.makeFutureWithTask { await handle(request) }.whenSuccess { answer in
                 let bytes = (try? JSONEncoder().encode(answer)) ?? Data()
                 channel.writeAndFlush(ByteBuffer(bytes: bytes)).whenComplete { _ in channel.close(promise: nil) }
             }

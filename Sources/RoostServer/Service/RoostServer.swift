@@ -353,9 +353,11 @@ public struct RoostServer: Service {
                     if request.withSecret {
                         try await Backup.requireUsableKeyRing(of: directory, isSecretRetired: tokens.isTokenSecretRetired)
                     }
-                    let backup = try Backup.make(
-                        of: file, data: directory, withSecret: request.withSecret, needsKeyRing: tokens.needsKeyRing,
-                        in: URL(filePath: request.backup, directoryHint: .isDirectory))
+                    let backup = try await ControlSocket.inThread {
+                        try Backup.make(
+                            of: file, data: directory, withSecret: request.withSecret, needsKeyRing: tokens.needsKeyRing,
+                            in: URL(filePath: request.backup, directoryHint: .isDirectory))
+                    }
                     logger.notice("A backup was made and read back.", metadata: ["directory": "\(request.backup)"])
                     return .init(backup: backup)
                 } catch {
