@@ -64,7 +64,7 @@ extension WireEnumeration {
     public func write(to json: inout JSONBytes) { json.string(rawValue) }
     public static var schema: Schema { .enumeration(allCases.map(\.rawValue)) }
     public static var schemaExample: Self {
-        guard let first = allCases.first else { preconditionFailure("\(Self.self) has no cases.") }
+        guard let first = allCases.first else { preconditionFailure("\(Self.self) has no cases.") }  // None is empty.
         return first
     }
 }
